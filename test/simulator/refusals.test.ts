@@ -33,6 +33,7 @@ buy      | {"market":7}                                | 422 31 | market: Market
 buy      | {"market":"btc_usdt"}                       | 400 31 | market: Market is not available.
 buy      | {"market":"BTC_PERP"}                       | 400 31 | market: Market is not available.
 buy      | {"amount":"1e3"}                            | 422 32 | amount: The amount must be a numeric string or number.
+buy      | {"amount":" 1"}                             | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":true}                             | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":"4.99"}                           | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
 buy      | {"amount":0}                                | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
