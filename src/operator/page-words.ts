@@ -271,8 +271,13 @@ interface Summary {
 /** The worst of all states as a word and a sentence; `title` is for the tab. */
 export function summarise(status: StatusDocument, look: Look): Summary {
   const { marketCount, protectedCount, phase } = status;
-  const all = marketCount === 1 ? 'The timer is armed' : `All ${sayCount(marketCount)} timers are armed`;
-  const some = `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`;
+  const [all, some] =
+    marketCount === 1
+      ? ['The timer is armed', 'The timer is not armed']
+      : [
+          `All ${sayCount(marketCount)} timers are armed`,
+          `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`,
+        ];
   const armed = protectedCount === marketCount ? all : some;
   const make = (tone: Tone, word: string, sentence: string, rest: string, inTab: string): Summary => {
     return { tone, word, sentence, rest, title: `${iconOf(tone)} ${inTab} · killswitchd` };

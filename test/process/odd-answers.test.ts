@@ -1,45 +1,54 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
-import type { DaemonOptions, DaemonProcess } from './daemon.ts';
-import { type Scope, stageFor } from './harness.ts';
+import type { DaemonProcess } from './daemon.ts';
+import { stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 const slow = (ms: number) =>
   ({ kind: 'latency', ms, when: 'after', match: { operation: 'kill-switch' } }) as const;
 
-/** A daemon for these markets, and an exchange that is not well from the start. */
-async function play(
-  scope: Scope,
-  markets: readonly unknown[],
-  config: DaemonOptions['config'] = {},
-  ...faults: readonly Fault[]
-) {
-  const stage = stageFor(scope);
-  const exchange = await stage.exchange();
-  if (faults.length > 0) await exchange.addFaults(...faults);
-  const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
-  return { exchange, daemon };
-}
-
 const marketsOf = (count: number, timeoutSeconds: number) =>
   Array.from({ length: count }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
 
 describe.concurrent('an exchange that carries everything out and answers late', { timeout: 60_000 }, () => {
   test('after 1.7 s, from the start: no timer of 5 s fires', async (context) => {
-    const config = { exchange: { nonce: 'window', requestLifetimeSeconds: 2 } };
-    const { exchange, daemon } = await play(context, marketsOf(6, 5), config, slow(1700));
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(1700));
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: marketsOf(20, 5),
+      config: { exchange: { nonce: 'window' } },
+    });
     await daemon.ready(30_000);
-    await sleep(7000);
+    await sleep(10_000);
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
     expect(daemon.logged('lapsed')).toEqual([]);
   });
 
+  test('after 3.5 s, from the start: 200 timers are armed by one request each, or little more', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(3500));
+    const markets = marketsOf(200, 60);
+    const config = { exchange: { nonce: 'window' } };
+    await stage.daemon({ exchange: exchange.url, markets, config });
+    const events = await eventually('all armed', 60_000, async () => {
+      const known = await exchange.events();
+      return ofKind(known, 'timer-armed').length === markets.length ? known : null;
+    });
+    expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
+  });
+
   test('after 2 s, from the start: armed within three round trips, and a stop deletes', async (context) => {
     const ms = 2000;
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(ms));
     const markets = marketsOf(2, 30);
     const config = { shutdown: { budgetSeconds: 15 } };
-    const { exchange, daemon } = await play(context, markets, config, slow(ms));
+    const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
     const first = await exchange.event('timer-armed', 20_000);
     const armed = await eventually(`both armed\n${said(daemon)}`, 4 * ms, () => {
       const lines = daemon.logged('armed');
@@ -56,17 +65,22 @@ describe.concurrent('an exchange that carries everything out and answers late', 
   });
 });
 
-test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
+test('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
   timeout: 60_000,
 }, async (context) => {
-  const { exchange, daemon } = await play(context, marketsOf(2, 5));
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: marketsOf(2, 5),
+  });
   await daemon.ready();
   await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
   await eventually('both timers fired', 20_000, async () =>
     ofKind(await exchange.events(), 'timer-fired').length === 2 ? true : null,
   );
   await sleep(1000);
-  for (let look = 0; look < 4; look += 1) {
+  for (let look = 0; look < 6; look += 1) {
     const { status, body } = await daemon.get('/readyz?verbose');
     expect(status, body).toBe(503);
     await sleep(500);
@@ -93,11 +107,15 @@ const TROUBLES: readonly Trouble[] = [
 ];
 
 // Nonces rise: requests go one after the other, and each sick one may hold up the rest.
-test.concurrent('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
+test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
   timeout: 60_000,
 }, async (context) => {
-  const markets = [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 }));
-  const { exchange, daemon } = await play(context, markets);
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
+  });
   await daemon.ready(30_000);
   const faults = SICK.map((market, index) => ({
     ...TROUBLES[index % TROUBLES.length],
@@ -105,13 +123,11 @@ test.concurrent('fifteen sick markets that fail in many ways leave a healthy tim
   }));
   await exchange.addFaults(...(faults as Fault[]));
   const fromMs = await exchange.nowMs();
-  await sleep(8000);
+  await sleep(12_000);
   const events = await exchange.events();
   expect(longestGapMs(events, 'WELL_USDT', fromMs, await exchange.nowMs())).toBeLessThanOrEqual(2500);
   expect(ofKind(events, 'timer-fired', 'WELL_USDT')).toEqual([]);
-  // On a busy machine a request may be given up and arrive behind the next one.
-  const failures = await daemon.metric('killswitch_renewal_failures_total', { market: 'WELL_USDT' });
-  expect(failures).toBeLessThan(3);
+  expect(await daemon.metric('killswitch_renewal_failures_total', { market: 'WELL_USDT' })).toBe(0);
 
   await exchange.clearFaults();
   const sinceMs = await exchange.nowMs();
@@ -138,11 +154,17 @@ const saidSince = (daemon: DaemonProcess, from: number) =>
     .map(({ msg }) => /^From now on an outage of the exchange shorter than ([\d.]+) s/.exec(msg)?.[1])
     .findLast((found) => found !== undefined);
 
-test.concurrent('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
+test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,
 }, async (context) => {
-  const config = { shutdown: { policy: 'delete', budgetSeconds: 5 } };
-  const { exchange, daemon } = await play(context, marketsOf(60, 20), config, { kind: 'latency', ms: 10 });
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  await exchange.addFaults({ kind: 'latency', ms: 10 });
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: marketsOf(60, 20),
+    config: { shutdown: { policy: 'delete', budgetSeconds: 5 } },
+  });
   await daemon.ready(30_000);
   const atStart = daemon.logged('promise').length;
   // Sixty markets one after the other, at the 100 ms that are assumed.
@@ -171,7 +193,7 @@ test.concurrent('the bounds and the budget of a stop are said for the answers th
   // What is promised is what is done: no market waits longer for its renewal than the period that the bound holds for.
   const [first] = await seenAt(daemon);
   const fromMs = await exchange.nowMs();
-  await sleep(5000);
+  await sleep(7000);
   const gap = longestGapMs(await exchange.events(), 'M0_USDT', fromMs, await exchange.nowMs());
   expect(gap).toBeLessThan((first?.renewEverySeconds ?? 0) * 1000 * 1.3);
 });
