@@ -10,6 +10,7 @@ import {
   leftToSaveMs,
   MOST_OPEN,
   schedule,
+  silentMs,
 } from './next.ts';
 import { lanePatienceMs, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
@@ -354,11 +355,15 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
   let bestRank = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
     if (market.reached || !allowed(market)) continue;
-    if (state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
+    // The answer to a stale nonce is a new one at once, and the probe is not over.
+    const goesOn = market.staleNonces > 0 && isDue(state, market);
+    if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
     const saves = isSalvageable(state, market) ? 0 : 1e12;
-    const tries = market.streak + onTheirWay(market).length;
+    // What answers late is told late of: it waits as if it had been tried.
+    const late = Math.floor(answerTimeMs(state, market) / silentMs(state));
+    const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
     const rank = saves + tries * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }

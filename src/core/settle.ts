@@ -318,7 +318,7 @@ function refuseKey(
   const { key } = state;
   // Answers to what was signed with the key before are no second look.
   if (at.monoMs < key.sinceMs) return;
-  if (!isNews(state, key, at, key.accepted || state.markets.some(({ stats }) => stats.renewals > 0))) return;
+  if (!isNews(state, key, at, key.accepted || key.changes > 0)) return;
   key.refused = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
