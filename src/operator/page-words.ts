@@ -260,7 +260,7 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
   ].sort((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
 }
 
-interface Summary {
+export interface Summary {
   readonly tone: Tone;
   readonly word: string;
   readonly sentence: string;

@@ -142,7 +142,7 @@ function createPace(clock: Clock) {
 }
 
 /** The section `notify` of the configuration in force. */
-interface NotifySettings {
+export interface NotifySettings {
   readonly format: NotifyFormat;
   readonly name: string;
   readonly url: SecretUrl | null;
