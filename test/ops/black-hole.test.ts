@@ -133,7 +133,8 @@ test.concurrent('the address that was reached last is dialled before others that
   const fromMs = await exchange.nowMs();
   await exchange.addFaults({ kind: 'reset', when: 'before', count: 8 });
   await sleep(6000);
-  expect(Math.max(...(await gapsSince(exchange, fromMs)))).toBeLessThan(3000);
+  // It is 2.8 s, and 3.5 s where the dead are dialled first.
+  expect(Math.max(...(await gapsSince(exchange, fromMs)))).toBeLessThan(3250);
 });
 
 test.concurrent('an exchange that moves is found, behind an address that takes connections and never answers', async (context) => {
