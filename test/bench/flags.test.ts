@@ -56,7 +56,7 @@ test.concurrent.for([
       script === 'main.ts' ? ['--only', 'starts'] : [],
     );
     const rig = () => readdirSync(folder).find((name) => name.startsWith('killswitchd-bench-'));
-    const name = await eventually('a folder of its own', PATIENCE_MS, () => rig() ?? null);
+    const name = await eventually('a folder of its own', PATIENCE_MS, () => rig());
     // As where somebody presses Ctrl-C again, or npm passes on what the terminal has sent already.
     bench.signal(signal);
     bench.signal(signal);

@@ -98,7 +98,7 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
         running.child.send(about);
         return messageOf<Seen>(running);
       };
-      const isArmed = async (markets: number) => (await ask('read')).armed >= markets || null;
+      const isArmed = async (markets: number) => (await ask('read')).armed >= markets;
       const allArmed = (markets: number) =>
         eventually(`${markets} timers armed`, ARMED_WITHIN_MS, () => isArmed(markets));
       return { url, ask, allArmed, end: () => kill(running) };

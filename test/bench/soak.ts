@@ -112,7 +112,7 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
   const flags = ['--expose-gc', '--import', PROBE];
   const daemon = await startDaemon(rig, { url: exchange.url, markets: MARKETS, flags });
   await eventually('all timers armed', 120_000, async () =>
-    (await daemon.get('/readyz').catch(() => '')).startsWith('ok') ? true : null,
+    (await daemon.get('/readyz').catch(() => '')).startsWith('ok'),
   );
   const startMs = performance.now();
   const untilMs = startMs + minutes * 60_000;

@@ -29,7 +29,7 @@ async function startAll({ rig, note }: Stage, round: number): Promise<void> {
   const exec = [rig.bundle('dist/main.js'), 'exec', '--embedded-exchange', '--config', file, '--'];
   const args = [...exec, process.execPath, rig.bundle('config/clients/bot.js')];
   const running = startNode(args, { cores: rig.cores, on: 'subject', logFile: rig.file('start.log') });
-  await eventually('all armed', 20_000, () => running.log().includes('markets are armed') || null);
+  await eventually('all armed', 20_000, () => running.log().includes('markets are armed'));
   note('start', 'daemon', nowMs() - running.startedAt, round);
   running.child.kill('SIGTERM');
   await running.ended;

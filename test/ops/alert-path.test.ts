@@ -26,14 +26,16 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   const prometheus = await startPrometheus(context, stage.directory, (text) =>
     text.replace('127.0.0.1:17477', host).replace('127.0.0.1:9093', alertmanager),
   );
-  await eventually('a scrape', 20_000, async () =>
-    (await prometheus.query('killswitch_ready == 1 and on (job) (up == 1)')).length > 0 ? true : null,
+  await eventually(
+    'a scrape',
+    20_000,
+    async () => (await prometheus.query('killswitch_ready == 1 and on (job) (up == 1)')).length > 0,
   );
 
   const killedMs = performance.now();
   daemon.signal('SIGKILL');
   const pages = () => receiver.messages.filter(({ path }) => path === '/page');
-  const page = await eventually('a page', 120_000, () => pages()[0] ?? null);
+  const page = await eventually('a page', 120_000, () => pages()[0]);
   expect(page.atMs - killedMs).toBeLessThan(PAGED_WITHIN_MS);
   expect(page).toMatchObject({ path: '/page', status: 'firing' });
   const labels = { severity: 'critical', job: 'killswitchd', account: 'main', instance: host };
@@ -59,7 +61,7 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   expect(unarmed.annotations['description']).toContain('its time was up at 20');
   // That alerting works is said to somebody else; Prometheus sends again a minute after it found no Alertmanager yet.
   const others = () => receiver.messages.filter(({ path }) => path !== '/page');
-  await eventually('the watchdog', 90_000, () => others()[0] ?? null);
+  await eventually('the watchdog', 90_000, () => others()[0]);
   expect(new Set(others().map(({ path }) => path))).toEqual(new Set(['/watchdog']));
   expect(readDeployed('../docs/runbooks.md')).toMatch(/paged\s+within\s+a\s+minute/);
 });

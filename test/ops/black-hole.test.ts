@@ -88,8 +88,10 @@ test.concurrent('a renewal that was given up in a black hole does not arrive aft
   await sleep(1000);
   network.drop(true);
   // No file is ever touched: the grace of the start is all the evidence that there is.
-  await eventually('the bot to be given up', 20_000, () =>
-    daemon.logged('bot-stale').length + daemon.logged('bot-missing').length > 0 ? true : null,
+  await eventually(
+    'the bot to be given up',
+    20_000,
+    () => daemon.logged('bot-stale').length + daemon.logged('bot-missing').length > 0,
   );
   const deadMs = await exchange.nowMs();
   await sleep(lifetimeMs);

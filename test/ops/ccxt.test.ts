@@ -29,59 +29,99 @@ beforeAll(async () => {
 }, 5 * MINUTES_MS);
 afterAll(() => server?.close());
 
-test(
-  'a bot on ccxt runs at the simulated exchange with its base address changed and nothing else',
-  async () => {
-    const ccxt = pathToFileURL(join(folder, 'node_modules/ccxt/js/ccxt.js')).href;
-    const bot = join(import.meta.dirname, 'ccxt-bot.ts');
-    const { stdout } = await run(process.execPath, [bot, ccxt, server.url]);
-    const symbol = 'BTC/USDT';
-    const text = expect.any(String) as string;
-    expect(JSON.parse(stdout)).toMatchObject({
-      markets: expect.arrayContaining(['BTC/USDT', 'BTC/USDT:USDT']),
-      status: { status: 'ok' },
-      buy: { id: text, symbol, side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
-      sell: { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } },
-      armed: { market: 'BTC_USDT', types: null },
-      deleted: [],
-      armedForSome: { types: ['spot'] },
-      deletedWithNull: [],
-      address: { currency: 'USDT', address: expect.stringMatching(/^T/) },
-      withdrawn: [],
-      codes: { total: 42, limit: 2 },
-      hashrate: { data: { account: 'rig' } },
-      pool: { data: { assets: ['BTC'] } },
-      low: { symbol, type: 'limit', side: 'buy', price: 50_000, amount: 0.01, filled: 0, status: 'open' },
-      heldQuote: { used: 500.5, free: expect.any(Number) },
-      heldBase: { used: 0.02 },
-      isOpen: [true, true],
-      cancelled: { status: 'canceled' },
-      one: { price: 70_000, remaining: 0.02 },
-      gone: 'OrderNotFound',
-      openAfter: [],
-      closed: 4,
-      crossing: { status: 'closed', filled: 0.01, cost: 600 },
-      maker: { status: 'open', postOnly: true },
-      withCost: { side: 'buy', filled: 0.002, cost: 120 },
-      ticker: { symbol, last: 60_000, bid: expect.any(Number), ask: expect.any(Number) },
-      tickers: expect.arrayContaining(['BTC/USDT', 'ETH/USDT']),
-      depositAddress: { currency: 'XRP', address: expect.stringMatching(/^rsimulated/), tag: text },
-      withdrawal: { id: text },
-      tooDear: 'InsufficientFunds',
-      tooMuch: 'InsufficientFunds',
-      tooShort: 'ExchangeError',
-    });
-    expect(server.exchange.timers()).toEqual([]);
-    const kinds = server.exchange.log.since(0).map(({ kind }) => kind);
-    expect(kinds.filter((kind) => kind === 'timer-deleted')).toHaveLength(2);
-    expect(server.exchange.marketOrders().map(({ side }) => side)).toEqual(['buy', 'sell', 'buy', 'buy']);
-    expect(server.exchange.withdrawals()).toMatchObject([
-      { uniqueId: 'ccxt-1', amount: '10' },
-      { amount: '16.8', fee: '3.2' },
-    ]);
-  },
-  MINUTES_MS,
-);
+/** What ccxt makes of a bot's calls. It comes from the registry when the test runs, and its types with it. */
+type Answer = Readonly<Record<string, unknown>>;
+type Trader = Readonly<Record<string, (...given: readonly unknown[]) => Promise<Answer>>>;
+interface Ccxt {
+  readonly default: {
+    readonly whitebit: new (
+      options: object,
+    ) => Trader & { urls: { api: Readonly<Record<string, Record<string, string>>> } };
+  };
+}
+
+test('a bot on ccxt runs at the simulated exchange with its base address changed and nothing else', {
+  timeout: MINUTES_MS,
+}, async () => {
+  const file = pathToFileURL(join(folder, 'node_modules/ccxt/js/ccxt.js')).href;
+  const { default: ccxt } = (await import(file)) as Ccxt;
+  const trader = new ccxt.whitebit({ apiKey: 'demo-key', secret: 'demo-secret' });
+  for (const addresses of Object.values(trader.urls.api)) {
+    for (const [kind, address] of Object.entries(addresses)) {
+      addresses[kind] = address.replace(new URL(address).origin, server.url);
+    }
+  }
+  /** Calls a method of ccxt by its name: its answer, or the name of its error, is as expected. */
+  const gives = async (expected: unknown, name: string, ...given: readonly unknown[]): Promise<Answer> => {
+    const called = trader[name]?.(...given) ?? Promise.reject(new Error(`ccxt has no ${name}`));
+    const answer: unknown = await called.catch((error: Error) => error.constructor.name);
+    expect({ [name]: answer }).toMatchObject({ [name]: expected });
+    return answer as Answer;
+  };
+  const symbol = 'BTC/USDT';
+  const text = expect.any(String) as string;
+  const number = expect.any(Number) as number;
+  await gives({ 'BTC/USDT': {}, 'BTC/USDT:USDT': {} }, 'loadMarkets');
+  await gives({ status: 'ok' }, 'fetchStatus');
+  const bought = { id: text, symbol, side: 'buy', amount: 0.01, filled: 0.01, cost: 600 };
+  await gives(bought, 'createOrder', symbol, 'market', 'buy', 0.01);
+  const sold = { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } };
+  const own = { clientOrderId: 'mine-1' };
+  await gives(sold, 'createOrder', symbol, 'market', 'sell', 0.01, undefined, own);
+  await gives({ market: 'BTC_USDT', types: null }, 'cancelAllOrdersAfter', 60_000, { symbol });
+  await gives([], 'cancelAllOrdersAfter', 0, { symbol });
+  await gives({ types: ['spot'] }, 'cancelAllOrdersAfter', 60_000, { symbol, types: ['spot'] });
+  await gives([], 'cancelAllOrdersAfter', 0, { symbol, timeout: null });
+  const address = { currency: 'USDT', address: expect.stringMatching(/^T/) as string };
+  await gives(address, 'createDepositAddress', 'USDT', { network: 'TRC20' });
+  const payout = { ticker: 'USDT', amount: '10', address: 'TXyz', uniqueId: 'ccxt-1', network: 'TRC20' };
+  await gives([], 'v4PrivatePostMainAccountWithdrawPay', payout);
+  await gives({ total: 42, limit: 2 }, 'v4PrivatePostMainAccountCodesMy', { limit: 2 });
+  await gives({ data: { account: 'rig' } }, 'v4PrivatePostMiningHashrate', { account: 'rig' });
+  await gives({ data: { assets: ['BTC'] } }, 'v4PublicGetMiningPool');
+
+  const resting = {
+    symbol,
+    type: 'limit',
+    side: 'buy',
+    price: 50_000,
+    amount: 0.01,
+    filled: 0,
+    status: 'open',
+  };
+  const low = await gives(resting, 'createOrder', symbol, 'limit', 'buy', 0.01, 50_000);
+  const high = await gives({}, 'createOrder', symbol, 'limit', 'sell', 0.02, 70_000);
+  await gives({ USDT: { used: 500.5, free: number }, BTC: { used: 0.02 } }, 'fetchBalance');
+  const open = [low, high].map(({ id }) => expect.objectContaining({ id }) as Answer);
+  await gives(expect.arrayContaining(open), 'fetchOpenOrders', symbol);
+  await gives({ status: 'canceled' }, 'cancelOrder', low['id'], symbol);
+  await gives({ price: 70_000, remaining: 0.02 }, 'fetchOrder', high['id'], symbol);
+  await gives('OrderNotFound', 'cancelOrder', low['id'], symbol);
+  await gives({}, 'cancelAllOrders', symbol);
+  await gives([], 'fetchOpenOrders', symbol);
+  await gives([{}, {}, {}, {}], 'fetchClosedOrders', symbol);
+  const crossing = { status: 'closed', filled: 0.01, cost: 600 };
+  await gives(crossing, 'createOrder', symbol, 'limit', 'buy', 0.01, 65_000);
+  const maker = { status: 'open', postOnly: true };
+  await gives(maker, 'createOrder', symbol, 'limit', 'sell', 0.01, 61_000, { postOnly: true });
+  await gives({ side: 'buy', filled: 0.002, cost: 120 }, 'createMarketBuyOrderWithCost', symbol, 120);
+  await gives({ symbol, last: 60_000, bid: number, ask: number }, 'fetchTicker', symbol);
+  await gives({ 'BTC/USDT': {}, 'ETH/USDT': {} }, 'fetchTickers');
+  const deposit = { currency: 'XRP', address: expect.stringMatching(/^rsimulated/) as string, tag: text };
+  await gives(deposit, 'fetchDepositAddress', 'XRP');
+  await gives({ id: text }, 'withdraw', 'USDT', 20, 'TXyz', undefined, { network: 'TRC20' });
+  await gives('InsufficientFunds', 'createOrder', symbol, 'limit', 'buy', 100, 59_000);
+  await gives('InsufficientFunds', 'createOrder', symbol, 'market', 'sell', 1000);
+  await gives('ExchangeError', 'cancelAllOrdersAfter', 1000, { symbol });
+  expect(server.exchange.timers()).toEqual([]);
+  const kinds = server.exchange.log.since(0).map(({ kind }) => kind);
+  expect(kinds.filter((kind) => kind === 'timer-deleted')).toHaveLength(2);
+  expect(server.exchange.marketOrders().map(({ side }) => side)).toEqual(['buy', 'sell', 'buy', 'buy']);
+  expect(server.exchange.withdrawals()).toMatchObject([
+    { uniqueId: 'ccxt-1', amount: '10' },
+    { amount: '16.8', fee: '3.2' },
+  ]);
+});
 
 test(
   'the lines that docs/http.md shows for ccxt buy, arm a timer and delete it',

@@ -77,7 +77,7 @@ describe('the Debian package', () => {
     const flags = '-p DynamicUser=yes -p SupplementaryGroups=killswitchd -p Environment=HOME=/nonexistent';
     await host.must(`systemd-run --quiet --unit bot ${flags} python3 /srv/bot.py`);
     await eventually('a bot that is protected', 30_000, async () =>
-      (await host.must('journalctl -o cat -u bot')).includes('orders may go out') ? true : null,
+      (await host.must('journalctl -o cat -u bot')).includes('orders may go out'),
     );
     const tookMs = performance.now() - begunMs;
     console.log(`protected after ${(tookMs / 1000).toFixed(1)} s`);
@@ -129,21 +129,17 @@ describe('the Debian package', () => {
     expect(await host.must(install, 120_000)).toContain('a daemon does not start, and guards nothing');
     await host.must("sed -i 's/mode: baet/mode: beat/' /etc/killswitchd/main.yaml");
     const active = async () => (await host.run('systemctl is-active killswitchd@main')).code === 0;
-    await eventually('a daemon that runs again', 20_000, async () => (await active()) || null);
+    await eventually('a daemon that runs again', 20_000, async () => await active());
   }, 150_000);
 
   it('guards to the end: the bot is killed, and the exchange cancels its orders', async () => {
     // A bot that was never heard by the new process would be waited for during its startup grace.
     const says = () => host.must('systemctl show -P StatusText killswitchd@main');
-    await eventually(
-      'a beat to the new daemon',
-      20_000,
-      async () => (await says()).includes('gave a sign') || null,
-    );
+    await eventually('a beat to the new daemon', 20_000, async () => (await says()).includes('gave a sign'));
     const before = eventsOf(host).length;
     await host.must('systemctl kill -s KILL bot');
     const fired = () => marketsOf('timer-fired', before);
-    await eventually('the timers to fire', 60_000, () => fired().length === 2 || null);
+    await eventually('the timers to fire', 60_000, () => fired().length === 2);
     expect(fired()).toEqual(['BTC_USDT', 'ETH_USDT']);
   }, 90_000);
 
@@ -157,6 +153,6 @@ describe('the Debian package', () => {
     expect(await host.must(`find / -xdev -name "*killswitchd*" ${others}`)).toBe('');
     // systemd forgets units a moment after it has read its files anew.
     const units = () => host.must('systemctl list-units --all --plain --no-legend "killswitchd*"');
-    await eventually('no unit of it', 20_000, async () => (await units()) === '' || null);
+    await eventually('no unit of it', 20_000, async () => (await units()) === '');
   }, 90_000);
 });

@@ -27,7 +27,7 @@ test('a log on a full disk comes back when there is room, whole, and errors go t
     stdout: descriptor,
   });
   const lines = () => readFileSync(log, 'utf8').split('\n').slice(0, -1);
-  await eventually('a renewal in the log', 15_000, () => (lines().length > 20 ? true : null));
+  await eventually('a renewal in the log', 15_000, () => lines().length > 20);
 
   const filler = join(disk, 'filler');
   const { bavail, bsize } = statfsSync(disk);
@@ -41,14 +41,12 @@ test('a log on a full disk comes back when there is room, whole, and errors go t
   const events = await exchange.events();
   expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
   await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-  await eventually('the outage on standard error', 10_000, () =>
-    daemon.stderr().includes('"outage-began"') ? true : null,
-  );
+  await eventually('the outage on standard error', 10_000, () => daemon.stderr().includes('"outage-began"'));
   await exchange.clearFaults();
 
   rmSync(filler);
   await eventually('the end of the outage in the log', 10_000, () =>
-    lines().some((line) => line.includes('"outage-ended"')) ? true : null,
+    lines().some((line) => line.includes('"outage-ended"')),
   );
   expect(lines().every((line) => line.startsWith('{') && line.endsWith('}'))).toBe(true);
   expect(lines().some((line) => line.includes('"outage-began"'))).toBe(true);

@@ -122,9 +122,7 @@ test.concurrent.for([
     hang(...names.map((name) => files[name]));
     const fromMs = await exchange.nowMs();
     daemon.signal('SIGHUP');
-    await eventually('the refusal of the reload', 20_000, () =>
-      linesOf(daemon, 'reload-rejected') > 0 ? true : null,
-    );
+    await eventually('the refusal of the reload', 20_000, () => linesOf(daemon, 'reload-rejected') > 0);
     await sleep(8000);
     const toMs = await exchange.nowMs();
     const events = await exchange.events();

@@ -179,7 +179,7 @@ describe('a container of the image', () => {
     const exchange = enter(['exchange', '--listen', '127.0.0.1:17480', '--event-log', '/log/events.jsonl'], {
       mounts: [{ from: log, to: '/log', readOnly: false }],
     });
-    await eventually('the exchange', 15_000, () => (exchange.output().includes('17480') ? true : null));
+    await eventually('the exchange', 15_000, () => exchange.output().includes('17480'));
     const healthcheck = image.config.Healthcheck.Test.slice(1);
     expect(await start(healthcheck).exit()).toBe(69);
 
@@ -193,8 +193,10 @@ describe('a container of the image', () => {
     mkdirSync(join(image.root, folder), { recursive: true });
     const inside = { env, mounts: [{ from: socket, to: folder, readOnly: false }] };
     const daemon = enter(image.config.Cmd, inside);
-    await eventually('readiness', 20_000, async () =>
-      (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200 ? true : null,
+    await eventually(
+      'readiness',
+      20_000,
+      async () => (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200,
     );
     const healthy = start(healthcheck);
     const typed = healthcheck.filter((word) => word !== '--disable-sigusr1').join(' ');
@@ -253,15 +255,13 @@ describe('compose.yaml', () => {
       // Where the user puts the address of a real exchange, the test puts that of a simulated one.
       const project = join(directory, `project-${profile}-exchange`);
       const exchange = pod.start(optionsOf('exchange', containersOf('simulated', image, project)));
-      await eventually('the exchange', 20_000, () => exchange.output().includes('17480') || null);
+      await eventually('the exchange', 20_000, () => exchange.output().includes('17480'));
       const options = optionsOf(name);
       const there = profile === 'simulated' ? {} : { KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' };
       const daemon = pod.start({ ...options, env: { ...options.env, ...there } });
       const bot = pod.start(optionsOf(name.replace('killswitchd', 'bot')));
-      await eventually(
-        `a bot that is protected\n${daemon.output()}`,
-        30_000,
-        () => bot.output().includes('armed: orders may go out') || null,
+      await eventually(`a bot that is protected\n${daemon.output()}`, 30_000, () =>
+        bot.output().includes('armed: orders may go out'),
       );
       expect(daemon.output()).toContain(says);
       await bot.signal('SIGTERM');

@@ -26,19 +26,15 @@ async function stage(context: TestContext, overlay: string, podName: string, sec
 }
 
 const isSaid = (container: Container | undefined, what: string) =>
-  eventually(`${what}\n${container?.output()}`, 20_000, () => container?.output().includes(what) || null);
+  eventually(`${what}\n${container?.output()}`, 20_000, () => container?.output().includes(what));
 const isTrading = (bot: Container | undefined) => isSaid(bot, 'armed: orders may go out');
 const isBotAlive = (pod: PodStage) =>
-  eventually(
-    'a bot that lives',
-    20_000,
-    async () => (await pod.ask('/metrics')).body.includes(ALIVE) || null,
-  );
+  eventually('a bot that lives', 20_000, async () => (await pod.ask('/metrics')).body.includes(ALIVE));
 
 const succeeds = (pod: PodStage, container: ContainerSpec, which: 'readinessProbe' | 'livenessProbe') =>
   eventually(`${which}`, 30_000, async () => {
     const status = await pod.probe(container, container[which]);
-    return (status >= 200 && status < 400) || null;
+    return status >= 200 && status < 400;
   });
 
 /** The container that holds the bot back: runs it, and waits until it has ended well. */

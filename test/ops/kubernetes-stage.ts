@@ -111,7 +111,7 @@ export async function stagePod(
         mounts: [...mounts, { from: log, to: '/log', readOnly: false }],
         command: [...image.entrypoint, ...SIMULATED],
       });
-      await eventually('the exchange', 20_000, () => (exchange.output().includes(EXCHANGE) ? true : null));
+      await eventually('the exchange', 20_000, () => exchange.output().includes(EXCHANGE));
       return exchange;
     },
     events: () => readEvents(join(log, 'events.jsonl')),

@@ -50,9 +50,7 @@ export async function startPrometheus(context: Ending, directory: string, change
     `--storage.tsdb.path=${join(folder, 'data')}`,
     '--web.listen-address=127.0.0.1:0',
   ]);
-  await eventually('Prometheus to be ready', 30_000, async () =>
-    (await fetch(`${url}/-/ready`)).ok ? true : null,
-  );
+  await eventually('Prometheus to be ready', 30_000, async () => (await fetch(`${url}/-/ready`)).ok);
   const get = async <T>(path: string, asked: Labels): Promise<T> => {
     const answer = await fetch(`${url}/api/v1/${path}?${new URLSearchParams(asked).toString()}`);
     const body = (await answer.json()) as { status: string; error?: string; data: T };

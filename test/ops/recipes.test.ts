@@ -75,7 +75,7 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
     eventually(`bot ${times} that trades`, MINUTES_MS, () => {
       const log = join(env.PM2_HOME, 'logs/bot-out.log');
       const said = existsSync(log) ? readFileSync(log, 'utf8') : '';
-      return said.match(/^armed: orders may go out/gm)?.length === times ? true : null;
+      return said.match(/^armed: orders may go out/gm)?.length === times;
     });
   try {
     await pm2('start', 'ecosystem.config.cjs');
@@ -84,7 +84,7 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
     process.kill(pid, 'SIGKILL');
     await eventually('another bot', MINUTES_MS, async () => {
       const next = Number(await pm2('pid', 'bot'));
-      return next > 0 && next !== pid ? true : null;
+      return next > 0 && next !== pid;
     });
     await trades(2);
     await pm2('stop', 'bot');
@@ -126,9 +126,7 @@ test('the units of systemd --user pass systemd-analyze, and what they start guar
   const waits = start(units[1]?.replace(/^ExecStart=.*\n/m, '').replace('ExecStartPre=', 'ExecStart='));
   expect(await waits.ended).toEqual([0, null]);
   const bot = start(units[1]);
-  await eventually('a guarded bot', MINUTES_MS, () =>
-    bot?.output().includes('armed: orders may go out') ? true : null,
-  );
+  await eventually('a guarded bot', MINUTES_MS, () => bot?.output().includes('armed: orders may go out'));
   bot?.signal('SIGTERM');
   expect(await bot?.ended).toEqual([0, null]);
   await exchange.event('timer-deleted', 10_000);

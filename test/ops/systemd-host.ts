@@ -114,7 +114,7 @@ export async function bootDebian() {
     const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
     await eventually('a system that runs', 180_000, async () => {
       if (over) throw new Error(`the container ended:\n${console}`);
-      return (await run('systemctl is-system-running')).stdout.trim() === 'running' ? true : null;
+      return (await run('systemctl is-system-running')).stdout.trim() === 'running';
     });
     return {
       /** Its root directory, seen from here. */

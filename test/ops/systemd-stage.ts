@@ -29,7 +29,7 @@ export async function installed() {
   const show = (property: string, unit = DAEMON) => host.must(`systemctl show -P ${property} ${unit}`);
   /** Waits for a status line. */
   const says = (what: RegExp) =>
-    eventually(String(what), 15_000, async () => what.test(await show('StatusText')) || null);
+    eventually(String(what), 15_000, async () => what.test(await show('StatusText')));
   return {
     ...host,
     show,

@@ -31,7 +31,7 @@ const deletedSince = (fromMs: number) =>
 const saysSoon = (commands: string, what: RegExp) =>
   eventually(`${String(what)} of ${commands}`, 60_000, async () => {
     const { code, stdout } = await host.run(commands);
-    return (code === 0 && what.test(stdout)) || null;
+    return code === 0 && what.test(stdout);
   });
 
 beforeAll(async () => {
@@ -78,7 +78,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   beforeAll(async () => {
     await host.must('systemctl start killswitchd-exchange');
     await eventually('the exchange', 20_000, async () =>
-      (await journal('killswitchd-exchange')).includes('http://127.0.0.1:17480') ? true : null,
+      (await journal('killswitchd-exchange')).includes('http://127.0.0.1:17480'),
     );
   }, 60_000);
   beforeEach(async () => {
@@ -111,9 +111,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     expect(await journal('trading-bot')).toMatch(
       /waits: the daemon at .* is not ready for the bot default: timer/,
     );
-    await eventually('the bot', 45_000, async () =>
-      (await show('ActiveState', 'trading-bot')) === 'active' ? true : null,
-    );
+    await eventually('the bot', 45_000, async () => (await show('ActiveState', 'trading-bot')) === 'active');
     for (const market of MARKETS) {
       const [first = Number.POSITIVE_INFINITY] = renewalsOf(events(fromMs), market);
       expect(first).toBeGreaterThan(fromMs + 18_000);
@@ -319,9 +317,7 @@ describe('a daemon that cannot start', () => {
       await host.edit('s/^liveness:/livness:/');
       expect((await host.run(`systemctl start ${DAEMON}`)).code).not.toBe(0);
       expect((await host.run('systemctl start trading-bot')).code).not.toBe(0);
-      await eventually('the seventh start', 100_000, async () =>
-        Number(await show('NRestarts')) > 6 ? true : null,
-      );
+      await eventually('the seventh start', 100_000, async () => Number(await show('NRestarts')) > 6);
       expect(await journal()).toMatch(/livness: unknown key; .*did you mean liveness\?/);
       expect(await show('MainPID', 'trading-bot')).toBe('0');
     });
@@ -374,11 +370,7 @@ describe('the guide', () => {
       install -m 600 main.secret ${name}.secret`);
     // Without its key it is tried again and again.
     expect((await host.run(`systemctl start ${other}`)).code).not.toBe(0);
-    await eventually(
-      'the seventh start',
-      60_000,
-      async () => Number(await show('NRestarts', other)) > 6 || null,
-    );
+    await eventually('the seventh start', 60_000, async () => Number(await show('NRestarts', other)) > 6);
     await host.must(`install -m 600 /etc/killswitchd/main.key /etc/killswitchd/${name}.key`);
     await saysSoon(`systemctl show -P ActiveState ${other}`, /^active$/m);
     const control = `--control unix:/run/killswitchd/${name}/control.sock`;
@@ -414,10 +406,8 @@ describe('the guide', () => {
     await saysSoon(look, /killswitch_ready\{account="main", instance="127\.0\.0\.1:17477".*\} => 1 /);
 
     await host.must(`systemctl stop trading-bot ${DAEMON}`);
-    await eventually(
-      'a page',
-      90_000,
-      async () => /^\/page\n.*KillswitchDown/m.test(await journal('receiver')) || null,
+    await eventually('a page', 90_000, async () =>
+      /^\/page\n.*KillswitchDown/m.test(await journal('receiver')),
     );
     await saysSoon(look, /KillswitchDown/);
     await host.must(silence);
@@ -434,7 +424,7 @@ test('the host shuts down: the timers are deleted, and none fires', async () => 
   await host.signOfTheBot();
   const fromMs = Date.now();
   await host.run('systemctl poweroff');
-  await eventually('the deletes', 30_000, () => deletedSince(fromMs).length === 2 || null);
+  await eventually('the deletes', 30_000, () => deletedSince(fromMs).length === 2);
   expect(deletedSince(fromMs)).toEqual(MARKETS);
   expect(ofKind(events(fromMs), 'timer-fired')).toEqual([]);
 });

@@ -63,16 +63,18 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Asks `probe` until it gives something other than null; rejects after `withinMs`. */
-export async function eventually<T>(
+type NotYet = null | undefined | false;
+
+/** Asks `probe` until it gives something; rejects after `withinMs`. */
+export async function eventually<T extends NonNullable<unknown>>(
   what: string,
   withinMs: number,
-  probe: () => T | null | Promise<T | null>,
+  probe: () => T | NotYet | Promise<T | NotYet>,
 ): Promise<T> {
   const untilMs = performance.now() + withinMs;
   for (;;) {
     const found = await probe();
-    if (found !== null) return found;
+    if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > untilMs) throw new Error(`${what}: not within ${withinMs} ms`);
     await sleep(50);
   }

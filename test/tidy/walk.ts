@@ -94,7 +94,7 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
   /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
   const renewal = async () => {
     const before = await renewals();
-    await eventually('a renewal', 15_000, async () => ((await renewals()) > before ? true : null));
+    await eventually('a renewal', 15_000, async () => (await renewals()) > before);
     await sleep(AFTERWARDS_MS);
     await take();
   };
