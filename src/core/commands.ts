@@ -405,10 +405,8 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
 
 /** What is known of the orders of a market whose timer is gone. */
 function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
-  if (heldUntilAwakeMs < Number.POSITIVE_INFINITY) return ': it has fired';
-  return mayHaveFired
-    ? ', and it may have fired before it was deleted: check which orders are left'
-    : ': its orders stay';
+  if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
+  return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? ': it has fired' : ': its orders stay';
 }
 
 function left(ms: number): string {

@@ -202,7 +202,7 @@ export function noteLapse(
   stats.lapses += 1;
   const gapMs = state.now.monoMs - stats.lastConfirmedMs;
   const held = state.settings.onLapse === 'hold' && market.hold === null;
-  const rearms = !held && mustNotFire(market);
+  const rearms = !held && mustNotFire(market) && market.leaving === null;
   say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms, held });
   if (held) hold(state, market, 'lapsed', null, out);
 }

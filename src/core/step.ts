@@ -183,7 +183,9 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
   } else if (!mustNotFire(market) && wasArmed && !isDeleted) {
-    say(out, { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs });
+    market.mayHaveFired ||= mayBeDeleted;
+    const why = mayBeDeleted ? 'undeleted' : whyFired(state, market);
+    say(out, { kind: 'fired', market: name, why, firedByWallMs });
   }
   schedule(state, market);
 }

@@ -274,7 +274,7 @@ function describeHold({ market, why, untilWallMs }: Of<'held'>, { at }: Saying):
 
 const REMOVED = {
   deleted: 'the exchange deleted its timer, or it had none.',
-  kept: 'its timer is left armed, and fires unless somebody renews it.',
+  kept: 'its timer, if it still has one, is left armed, and fires unless somebody renews it.',
   handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
   fired:
     'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders.',

@@ -16,7 +16,7 @@ export type NotifyFormat = (typeof NOTIFY_FORMATS)[number];
 export interface Message {
   readonly event: string;
   readonly level: EventLevel;
-  /** Unix milliseconds of the first. */
+  /** Unix milliseconds: when what the text says happened. */
   readonly atWallMs: number;
   readonly text: string;
   /** Those that are named; at most `MOST_MARKETS`. */
@@ -48,6 +48,12 @@ const BAD_NEWS: ReadonlySet<Kind> = new Set<Kind>([
   ...(['bot', 'removed', 'deleted', 'stopped'] as const),
 ]);
 
+/** Each of these ends what another one of them began: the last one is told last, in its own words. */
+const TURNS: ReadonlySet<string> = new Set<Kind>([
+  ...NEWS,
+  ...(['refused', 'unauthorised', 'outage-began'] as const),
+]);
+
 function isWorthTelling(notice: Notice): boolean {
   return NEWS.has(notice.kind) || (BAD_NEWS.has(notice.kind) && levelOf(notice) !== 'info');
 }
@@ -71,35 +77,39 @@ interface Pending extends Omit<Message, 'markets'> {
   readonly names: Set<string>;
 }
 
-/** What was not told so far: at most one message of each event. */
+/** What was not told so far: at most one message of each event, in the order in which they are told. */
 function createWaiting(context: EventContext) {
   const byEvent = new Map<string, Pending>();
   return {
     add(notice: Notice, now: Instant): void {
       const { event, level, market, msg: text } = describeNotice(notice, context, now);
       const what = notice.kind === 'bot' ? 'bots' : 'markets';
-      const first = {
-        event,
-        level,
-        atWallMs: now.wallMs,
-        text,
-        count: 0,
-        what,
-        names: new Set<string>(),
-      } as const;
-      const pending: Pending = byEvent.get(event) ?? { ...first };
+      const before = byEvent.get(event);
+      const { count = 0, names = new Set<string>() } = before ?? {};
+      const isFresh = before === undefined || TURNS.has(event);
+      const pending: Pending = isFresh
+        ? { event, level, atWallMs: now.wallMs, text, count, what, names }
+        : before;
+      if (isFresh) byEvent.delete(event);
       byEvent.set(event, pending);
       pending.count += 1;
       const left = notice.kind === 'stopped' ? notice.left.map((one) => one.market) : [];
       for (const name of [market, notice.kind === 'bot' ? notice.bot : null, ...left])
-        if (name !== null) pending.names.add(name);
+        if (name !== null) names.add(name);
     },
-    restore(pending: Pending): void {
-      const newer = byEvent.get(pending.event);
-      byEvent.set(pending.event, pending);
-      if (newer === undefined) return;
-      pending.count += newer.count;
-      for (const name of newer.names) pending.names.add(name);
+    /** It was not told after all: it comes before what came after it. */
+    restore(older: Pending): void {
+      const { event } = older;
+      const later = [...byEvent];
+      const newer = byEvent.get(event);
+      if (newer === undefined) {
+        byEvent.clear();
+        for (const [name, one] of [[event, older] as const, ...later]) byEvent.set(name, one);
+        return;
+      }
+      const names = older.names.union(newer.names);
+      const said = TURNS.has(event) ? newer : older;
+      byEvent.set(event, { ...said, count: older.count + newer.count, names });
     },
     /** What there is about `event`, else what has waited for longest; null where nothing does. */
     take(event?: string): Pending | null {
@@ -237,7 +247,7 @@ export function createNotifying(options: NotifyingOptions) {
 /**
  * Tells a receiver what happened to the orders. There is at most one message of each event waiting and one on its way,
  * whatever the receiver does: nothing grows, and no renewal waits for it. `tell` hears why a message was given up, or
- * that posts get through again (null).
+ * that posts get through again (null); nothing where a reload took the address away meanwhile.
  */
 function createMessages(
   { clock, bases, messages, onFailure }: NotifyingOptions,
@@ -272,7 +282,7 @@ function createMessages(
       const message = messageOf(one);
       try {
         await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
-        tell(null);
+        if (current.notify.url !== null) tell(null);
       } catch (error) {
         // `close` posts it once more.
         if (closing.signal.aborted) return waiting.restore(one);

@@ -144,6 +144,17 @@ test('a lapse that is found after the bot has died is not said to be armed again
   expect(driver.notices('lapsed')).toMatchObject([{ rearms: false, held: false }]);
 });
 
+test('a lapse of a market that leaves is not said to be armed again', () => {
+  const options = { markets: ['AAA:30', 'BBB:30'], shutdown: { policy: 'handoff' } } as const;
+  const driver = createDriver(options);
+  driver.arm();
+  driver.reload({ ...options, markets: ['BBB:30'] });
+  driver.live(50_000, 5, (one) => driver.settle(one, NOT_SENT));
+  expect(driver.notices('lapsed')).toContainEqual(
+    expect.objectContaining({ market: 'AAA', rearms: false, held: false }),
+  );
+});
+
 describe('onLapse: hold', () => {
   test('renews no more after a lapse, and says that it does not', () => {
     const { driver, write } = armed({ onLapse: 'hold' });

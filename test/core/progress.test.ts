@@ -121,6 +121,21 @@ test('a timer that runs out before a delete of it is confirmed is told of, once'
   }
 });
 
+test('a timer may have been deleted where a delete of it has no answer and its bot dies after that', () => {
+  for (const end of ['disarm', 'goodbye'] as const) {
+    const driver = armed(WATCHED);
+    if (end === 'disarm') driver.operate('disarm');
+    else driver.say('goodbye');
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    driver.say('fail');
+    driver.live(80_000);
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'undeleted' }]);
+    expect(says(driver, end)).toBe(
+      'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.',
+    );
+  }
+});
+
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
   driver.say('fail');

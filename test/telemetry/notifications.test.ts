@@ -48,17 +48,19 @@ function play(answer: (message: Message) => Posted | Promise<Posted>) {
     close: async () => {},
   };
   const url = { reveal: () => 'https://receiver.example' };
+  const notify = { format: 'json', name: 'main', url, pingUrl: null, pingEverySeconds: 60 } as const;
   const notifying = createNotifying({
     clock,
     bases: ['https://exchange.example'],
-    notify: { format: 'json', name: 'main', url, pingUrl: null, pingEverySeconds: 60 },
+    notify,
     log: { logger: logger as unknown as Log['logger'] },
     messages: poster,
     pings: poster,
     onFailure: (what) => void failures.push(what),
   });
   const tell = (notice: Notice) => notifying.observe(notice, clock.now());
-  return { posted, said, failures, tell, close: () => notifying.close() };
+  const forget = () => notifying.follow({ ...notify, url: null });
+  return { posted, said, failures, tell, forget, close: () => notifying.close() };
 }
 const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 
@@ -102,6 +104,46 @@ test('a message that fails is tried again, and one that is refused for good make
     'A notification was delivered again.',
   ]);
   expect(failures).toEqual(['message', 'message']);
+  await close();
+});
+
+test('of what comes and goes the last word is told last', async () => {
+  let isAway = true;
+  const { posted, tell, close } = play(() => ({ status: isAway ? 503 : 200 }));
+  const begin = () => tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
+  const end = (lastedMs: number) => tell({ kind: 'outage-ended', base: 0, lastedMs, attempts: 3 });
+  begin();
+  await until('a post that fails', () => posted.length === 1);
+  end(5000);
+  begin();
+  end(7000);
+  isAway = false;
+  await until('all of them', () => posted.length === 4);
+  expect(events(posted).slice(1)).toEqual(['outage-began', 'outage-began', 'outage-ended']);
+  expect(posted[3]).toMatchObject({ count: 2, text: expect.stringContaining('after 7 s') });
+  await close();
+});
+
+test('an end tells what was held up before what came after it', async () => {
+  let hangs = true;
+  const { posted, tell, close } = play(() => (hangs ? new Promise(() => {}) : { status: 200 }));
+  tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
+  await until('a post that hangs', () => posted.length === 1);
+  tell({ kind: 'outage-ended', base: 0, lastedMs: 5000, attempts: 3 });
+  hangs = false;
+  await close();
+  expect(events(posted).slice(1)).toEqual(['outage-began', 'outage-ended']);
+});
+
+test('a message that nobody is to be told any more was not delivered', async () => {
+  const { posted, said, tell, forget, close } = play(() => ({ status: 503 }));
+  tell(lapsed('AAA_USDT'));
+  await until('a post that fails', () => said.length === 1);
+  forget();
+  tell(lapsed('BBB_USDT'));
+  await new Promise<void>((resolve) => void clock.after(2500, resolve));
+  expect(posted).toHaveLength(1);
+  expect(said).toEqual(['A notification was not delivered: lapsed: HTTP 503; it is tried again.']);
   await close();
 });
 
