@@ -58,7 +58,7 @@ describe('renewals go on, and a stop is clean, when the reader of the log', {
         config: {
           log: { level: 'debug' },
           liveness: reader.includes('exec') ? PROCESS : { mode: 'none' },
-          exchange: { nonce: 'window', requestLifetimeSeconds: 5 },
+          exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
         },
         ...(reader.includes('exec') ? ofExec : {}),
         ...(unread === null ? {} : { stdout: unread }),

@@ -26,8 +26,10 @@ const armed = (exchange: RunningExchange, wanted: string) =>
 
 const deletedIn = async (exchange: RunningExchange) => ofKind(await exchange.events(), 'timer-deleted');
 
-// One daemon, whose files nobody looks at by themselves: these tests follow each other.
-describe('a reload', { timeout: 60_000 }, () => {
+/** One daemon, whose files nobody looks at by themselves: its tests follow each other. */
+const IN_TURN = { concurrent: false };
+
+describe.concurrent('a reload', { timeout: 60_000 }, () => {
   const scope = scopeOfBlock();
   const stage = stageFor(scope);
   const tokens = ['the-first-token-of-the-test', 'the-second-token-of-the-test'] as const;
@@ -37,19 +39,23 @@ describe('a reload', { timeout: 60_000 }, () => {
   const ask = asker(scope, socket, 2);
   let playing: ReturnType<typeof play>;
 
-  test('waits until the file is the same at two looks: what is half written deletes no timer', async () => {
-    writeFileSync(tokenFile, tokens[0], { mode: 0o600 });
-    playing = play(scope, { control, reload: { pollSeconds: 0 } });
-    const { exchange, daemon, content } = await playing;
-    writeFileSync(daemon.configFile, JSON.stringify({ ...content, markets: ['AAA_USDT'] }));
-    const reply = ask('/v1/reload');
-    await sleep(50);
-    writeFileSync(daemon.configFile, JSON.stringify(content));
-    expect((await reply).body).toEqual({ result: 'unchanged' });
-    expect(await deletedIn(exchange)).toEqual([]);
-  });
+  test(
+    'waits until the file is the same at two looks: what is half written deletes no timer',
+    IN_TURN,
+    async () => {
+      writeFileSync(tokenFile, tokens[0], { mode: 0o600 });
+      playing = play(scope, { control, reload: { pollSeconds: 0 } });
+      const { exchange, daemon, content } = await playing;
+      writeFileSync(daemon.configFile, JSON.stringify({ ...content, markets: ['AAA_USDT'] }));
+      const reply = ask('/v1/reload');
+      await sleep(50);
+      writeFileSync(daemon.configFile, JSON.stringify(content));
+      expect((await reply).body).toEqual({ result: 'unchanged' });
+      expect(await deletedIn(exchange)).toEqual([]);
+    },
+  );
 
-  test('takes a token over that was replaced in its file', async () => {
+  test('takes a token over that was replaced in its file', IN_TURN, async () => {
     const { daemon } = await playing;
     const [, tcp = ''] = await controlsOf(daemon, 2);
     const overLoopback = asker(scope, tcp);
@@ -68,7 +74,7 @@ describe('a reload', { timeout: 60_000 }, () => {
     expect(await tried()).toEqual([401, 200]);
   });
 
-  test('that waits for an exchange which does not answer holds up no other', async () => {
+  test('that waits for an exchange which does not answer holds up no other', IN_TURN, async () => {
     const { exchange, daemon, write } = await playing;
     const before = linesOf(daemon, 'reload-applied');
     await exchange.addFaults({ kind: 'hang', mode: 'hold', match: { market: 'CCC_USDT' } });
@@ -97,53 +103,61 @@ describe('a reload', { timeout: 60_000 }, () => {
     expect((await ask('/v1/reload')).body).toMatchObject({ removed: ['DDD_USDT', 'EEE_USDT'] });
   });
 
-  test('takes a key over that was replaced in its file, before the exchange refuses the old one', async () => {
-    const { stage: own, exchange, daemon } = await playing;
-    const next = 'the-secret-after-the-rotation';
-    await exchange.end();
-    writeFileSync(daemon.secretFile, `${next}\n`);
-    const reply = await ask('/v1/reload');
-    expect(reply).toMatchObject({
-      status: 200,
-      body: { result: 'applied', added: [], removed: [], changed: [] },
-    });
-    const changed = await own.exchange({ listen: new URL(exchange.url).host, secret: next });
-    await eventually('both markets armed', 20_000, async () =>
-      ofKind(await changed.events(), 'timer-armed').length < 2 ? null : true,
-    );
-    expect(ofKind(await changed.events(), 'request-refused')).toEqual([]);
-    expect(daemon.logged('secrets-changed')).toHaveLength(1);
-    expect((await ask('/v1/reload')).body).toEqual({ result: 'unchanged' });
-    writeFileSync(daemon.secretFile, '');
-    const spoilt = await ask('/v1/reload');
-    expect([spoilt.status, PROBLEMS(spoilt.body)]).toEqual([
-      422,
-      [expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*found an empty text/)],
-    ]);
-    writeFileSync(daemon.secretFile, `${next}\n`);
-    await daemon.ready();
-    expect(daemon.stdout()).not.toContain(next);
-  });
+  test(
+    'takes a key over that was replaced in its file, before the exchange refuses the old one',
+    IN_TURN,
+    async () => {
+      const { stage: own, exchange, daemon } = await playing;
+      const next = 'the-secret-after-the-rotation';
+      await exchange.end();
+      writeFileSync(daemon.secretFile, `${next}\n`);
+      const reply = await ask('/v1/reload');
+      expect(reply).toMatchObject({
+        status: 200,
+        body: { result: 'applied', added: [], removed: [], changed: [] },
+      });
+      const changed = await own.exchange({ listen: new URL(exchange.url).host, secret: next });
+      await eventually('both markets armed', 20_000, async () =>
+        ofKind(await changed.events(), 'timer-armed').length < 2 ? null : true,
+      );
+      expect(ofKind(await changed.events(), 'request-refused')).toEqual([]);
+      expect(daemon.logged('secrets-changed')).toHaveLength(1);
+      expect((await ask('/v1/reload')).body).toEqual({ result: 'unchanged' });
+      writeFileSync(daemon.secretFile, '');
+      const spoilt = await ask('/v1/reload');
+      expect([spoilt.status, PROBLEMS(spoilt.body)]).toEqual([
+        422,
+        [expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*found an empty text/)],
+      ]);
+      writeFileSync(daemon.secretFile, `${next}\n`);
+      await daemon.ready();
+      expect(daemon.stdout()).not.toContain(next);
+    },
+  );
 
-  test('that would take most markets out is refused, and says what to write if it is meant', async () => {
-    const { daemon, write } = await playing;
-    write({ markets: ['CCC_USDT'] });
-    const reply = await ask('/v1/reload');
-    expect([reply.status, PROBLEMS(reply.body)]).toEqual([
-      422,
-      [
-        'markets: 2 of 2 markets would be taken out: AAA_USDT, BBB_USDT; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant',
-      ],
-    ]);
-    expect(await reloadBySignal(daemon, 'reload-rejected')).toContain('2 of 2 markets');
-    await daemon.ready();
-    expect(daemon.marketsLogged('deleted').filter((market) => MARKETS.includes(market))).toEqual([]);
-    write({ markets: ['CCC_USDT'], reload: { pollSeconds: 0, allowRemoval: true } });
-    expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied', removed: MARKETS });
-    // The last one may always go.
-    write({ markets: ['DDD_USDT'] });
-    expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied', removed: ['CCC_USDT'] });
-  });
+  test(
+    'that would take most markets out is refused, and says what to write if it is meant',
+    IN_TURN,
+    async () => {
+      const { daemon, write } = await playing;
+      write({ markets: ['CCC_USDT'] });
+      const reply = await ask('/v1/reload');
+      expect([reply.status, PROBLEMS(reply.body)]).toEqual([
+        422,
+        [
+          'markets: 2 of 2 markets would be taken out: AAA_USDT, BBB_USDT; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant',
+        ],
+      ]);
+      expect(await reloadBySignal(daemon, 'reload-rejected')).toContain('2 of 2 markets');
+      await daemon.ready();
+      expect(daemon.marketsLogged('deleted').filter((market) => MARKETS.includes(market))).toEqual([]);
+      write({ markets: ['CCC_USDT'], reload: { pollSeconds: 0, allowRemoval: true } });
+      expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied', removed: MARKETS });
+      // The last one may always go.
+      write({ markets: ['DDD_USDT'] });
+      expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied', removed: ['CCC_USDT'] });
+    },
+  );
 });
 
 describe.concurrent('a file that is looked at every second', { timeout: 60_000 }, () => {

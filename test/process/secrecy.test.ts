@@ -13,7 +13,7 @@ test('nothing shows the API secret, in a run with failures of every kind', async
     exchange: exchange.url,
     markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
     secret: SECRET,
-    config: { log: { level: 'debug' }, ping: { everySeconds: 1 } },
+    config: { log: { level: 'debug' }, ping: { everySeconds: 1 }, shutdown: { budgetSeconds: 1 } },
   });
   await daemon.ready();
   const once = { count: 1, match: { operation: 'kill-switch' } };
