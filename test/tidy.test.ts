@@ -3,16 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { VARIABLE_NAMES } from './docs/schema-tables.ts';
-import {
-  ambientCase,
-  IMPORTERS,
-  importCase,
-  type LintCase,
-  longFile,
-  longFunction,
-  SINGLE_CASES,
-} from './tidy/lint-cases.ts';
-import { type Finding, lint, ROOT, reportedLines } from './tidy/lint-sandbox.ts';
+import { IMPORTERS, linesOf, longFile, longFunction, SINGLE_CASES } from './tidy/lint-cases.ts';
+import { type Finding, lint, ROOT } from './tidy/lint-sandbox.ts';
 
 /** What is or will be in the repository: tracked, or new and not ignored. */
 const PATHS: readonly string[] = execFileSync(
@@ -40,57 +32,46 @@ function linesMatching(paths: readonly string[], pattern: RegExp): string[] {
 }
 
 describe('the linter', () => {
-  function lintCases(caseOf: (path: string) => LintCase) {
-    const cases = Object.fromEntries(IMPORTERS.map((path) => [path, caseOf(path)]));
-    const sources = Object.fromEntries(Object.entries(cases).map(([path, { source }]) => [path, source]));
-    const findings = lint(sources);
-    return (path: string, rule: string) => ({
-      reported: reportedLines(findings, sources, path, rule),
-      refused: cases[path]?.refused,
-    });
-  }
-
-  describe('holds the rings apart', () => {
-    let result: ReturnType<typeof lintCases>;
-    beforeAll(() => {
-      result = lintCases(importCase);
-    });
-
-    it.each(IMPORTERS)('%s may import what stands below it and nothing else', (path) => {
-      const { reported, refused } = result(path, 'eslint(no-restricted-imports)');
-      expect(reported).toEqual(refused);
-    });
+  const sources: Readonly<Record<string, string>> = {
+    ...Object.fromEntries(
+      IMPORTERS.map((path) => [
+        path,
+        linesOf(path)
+          .map(({ line }) => `${line}\n`)
+          .join(''),
+      ]),
+    ),
+    ...Object.fromEntries(SINGLE_CASES.map(([, path, , source]) => [path, source])),
+    'src/config/c.ts': "import { b } from './d.ts'; export const a = () => b;",
+    'src/config/d.ts': "import { a } from './c.ts'; export const b = () => a;",
+    'src/config/long.ts': longFile(501),
+    'src/config/longest.ts': longFile(500),
+    'src/config/long-function.ts': longFunction(71),
+    'src/config/longest-function.ts': longFunction(70),
+    'test/long-function.test.ts': longFunction(71),
+  };
+  let findings: readonly Finding[];
+  beforeAll(() => {
+    findings = lint(sources);
   });
+  const foundAt = (path: string) => findings.filter((found) => found.path === path);
+  const rulesAt = (path: string) => foundAt(path).map(({ rule }) => rule);
 
-  describe('keeps time, randomness, the process and the network out of sight', () => {
-    let result: ReturnType<typeof lintCases>;
-    beforeAll(() => {
-      result = lintCases(ambientCase);
-    });
-
-    it.each(IMPORTERS)('%s names nothing ambient but what it is there for', (path) => {
-      const { reported, refused } = result(path, 'eslint(no-restricted-globals)');
-      expect(reported).toEqual(refused);
-    });
-  });
+  it.each(IMPORTERS)(
+    'lets %s import what stands below it, name what it is there for of time, process and network, and nothing else',
+    (path) => {
+      const lines = sources[path]?.split('\n') ?? [];
+      const reported = foundAt(path)
+        .filter(({ rule }) => rule.startsWith('eslint(no-restricted-'))
+        .map(({ rule, line }) => `${rule}: ${lines[line - 1]}`);
+      const refused = linesOf(path).filter(({ refusedBy }) => refusedBy !== null);
+      expect(new Set(reported)).toEqual(
+        new Set(refused.map(({ refusedBy, line }) => `${refusedBy}: ${line}`)),
+      );
+    },
+  );
 
   describe('refuses', () => {
-    const sources = {
-      ...Object.fromEntries(SINGLE_CASES.map(([, path, , source]) => [path, source])),
-      'src/config/c.ts': "import { b } from './d.ts'; export const a = () => b;",
-      'src/config/d.ts': "import { a } from './c.ts'; export const b = () => a;",
-      'src/config/long.ts': longFile(501),
-      'src/config/longest.ts': longFile(500),
-      'src/config/long-function.ts': longFunction(71),
-      'src/config/longest-function.ts': longFunction(70),
-      'test/long-function.test.ts': longFunction(71),
-    };
-    let findings: readonly Finding[];
-    beforeAll(() => {
-      findings = lint(sources);
-    });
-    const rulesAt = (path: string) => findings.filter((found) => found.path === path).map(({ rule }) => rule);
-
     it.each(SINGLE_CASES)('%s', (_title, path, rule) => expect(rulesAt(path)).toContain(rule));
 
     it('files that import each other', () => {

@@ -35,7 +35,7 @@ const TARGETS: readonly string[] = [
 const GIVEN_AWAY = ['src/exchange', 'src/simulator', 'src/clock.ts'] as const;
 
 /** The layering of the design as a question: may `importer` import `target`? */
-export function mayImport(importer: string, target: string): boolean {
+function mayImport(importer: string, target: string): boolean {
   const from = posix.dirname(importer);
   const to = posix.dirname(target);
   if (from === 'src/core' || from === 'src/util') return to === from;
@@ -77,41 +77,38 @@ const EXEMPT_MODULES: Readonly<Record<string, readonly string[]>> = {
 const BARE = new Set(['src/core/a.ts', 'src/ports.ts', 'src/keeper.ts']);
 const HARMLESS_MODULES = ['node:crypto', 'node:net', 'fastify', '@fastify/error'] as const;
 
-export interface LintCase {
-  readonly source: string;
-  /** The lines of `source` that must be reported, in order. */
-  readonly refused: readonly string[];
+/** A line of a file, with the rule by which it must be reported; null where it is allowed. */
+interface Line {
+  readonly line: string;
+  readonly refusedBy: string | null;
 }
 
-function toCase(lines: readonly { readonly line: string; readonly allowed: boolean }[]): LintCase {
-  return {
-    source: lines.map(({ line }) => line).join('\n'),
-    refused: lines.filter(({ allowed }) => !allowed).map(({ line }) => line),
-  };
-}
+const refusedUnless = (allowed: boolean, rule: string) => (allowed ? null : `eslint(no-restricted-${rule})`);
+
+/** Everything that a file could write to see what it must not: imports, and what is ambient. */
+export const linesOf = (path: string): Line[] => [...importsOf(path), ...ambientOf(path)];
 
 /** Every import that `importer` could write: of each other file, by a detour, of packages and of Node. */
-export function importCase(importer: string): LintCase {
+function importsOf(importer: string): Line[] {
   const specifier = (target: string) => {
     const path = posix.relative(posix.dirname(importer), target);
     return path.startsWith('.') ? path : `./${path}`;
   };
   const detours = posix.dirname(importer) === 'src' ? DETOURS_OF_FILE : DETOURS_OF_FOLDER;
   const exempt = EXEMPT_MODULES[importer] ?? [];
-  const imports = [
-    ...TARGETS.filter((target) => target !== importer).map((target) => ({
-      from: specifier(target),
-      allowed: mayImport(importer, target),
-    })),
-    ...(KNOW_ALL.has(importer) ? [] : detours).map((from) => ({ from, allowed: false })),
-    ...MODULES_OF_TIME_AND_PROCESS.map((from) => ({ from, allowed: exempt.includes(from) })),
-    ...HARMLESS_MODULES.map((from) => ({ from, allowed: !BARE.has(importer) })),
+  const isBare = BARE.has(importer);
+  const imported = (from: string, allowed: boolean) => [`import '${from}';`, allowed] as const;
+  const lines = [
+    ...TARGETS.filter((target) => target !== importer).map((target) =>
+      imported(specifier(target), mayImport(importer, target)),
+    ),
+    ...(KNOW_ALL.has(importer) ? [] : detours).map((from) => imported(from, false)),
+    ...MODULES_OF_TIME_AND_PROCESS.map((from) => imported(from, exempt.includes(from))),
+    ...HARMLESS_MODULES.map((from) => imported(from, !isBare)),
+    ["export { fetch } from 'undici';", false] as const,
+    ["export { request } from 'undici';", !isBare] as const,
   ];
-  return toCase([
-    ...imports.map(({ from, allowed }) => ({ line: `import '${from}';`, allowed })),
-    { line: "export { fetch } from 'undici';", allowed: false },
-    { line: "export { request } from 'undici';", allowed: !BARE.has(importer) },
-  ]);
+  return lines.map(([line, allowed]) => ({ line, refusedBy: refusedUnless(allowed, 'imports') }));
 }
 
 const GLOBALS = {
@@ -134,15 +131,13 @@ const EXEMPT_GLOBALS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Everything ambient that `path` could read: time, timers, the process, the network, randomness. */
-export function ambientCase(path: string): LintCase {
+function ambientOf(path: string): Line[] {
   const exempt = EXEMPT_GLOBALS[path] ?? [];
-  return toCase(
-    Object.entries(GLOBALS).flatMap(([name, expressions]) =>
-      expressions.map((expression, index) => ({
-        line: `export const ${name}${index} = ${expression};`,
-        allowed: exempt.includes(name),
-      })),
-    ),
+  return Object.entries(GLOBALS).flatMap(([name, expressions]) =>
+    expressions.map((expression, index) => ({
+      line: `export const ${name}${index} = ${expression};`,
+      refusedBy: refusedUnless(exempt.includes(name), 'globals'),
+    })),
   );
 }
 

@@ -50,16 +50,3 @@ export function lint(sources: Readonly<Record<string, string>>): readonly Findin
     rmSync(directory, { recursive: true, force: true });
   }
 }
-
-/** The lines of `path` that `rule` was reported on, in the order of the file. */
-export function reportedLines(
-  findings: readonly Finding[],
-  sources: Readonly<Record<string, string>>,
-  path: string,
-  rule: string,
-): string[] {
-  const numbers = new Set(
-    findings.filter((finding) => finding.path === path && finding.rule === rule).map(({ line }) => line),
-  );
-  return (sources[path] ?? '').split('\n').filter((_, index) => numbers.has(index + 1));
-}

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asker, controlsOf } from '../process/control.ts';
@@ -45,7 +45,7 @@ type Walk = ReadonlyMap<string, readonly string[]>;
 
 function walkOf(scripts: readonly Script[]): Walk {
   const walk = new Map<string, string[]>();
-  for (const { url, functions } of scripts) {
+  for (const { url, functions } of scripts.filter(({ url }) => url.includes('/src/'))) {
     const path = fileURLToPath(url.split('?', 1)[0] ?? url);
     const text = readFileSync(path, 'utf8');
     const ran = functions.flatMap(({ functionName, ranges: [range] }) => {
@@ -72,7 +72,10 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
       control: { listen: ['127.0.0.1:0'] },
       shutdown: { policy: 'delete' },
     },
-    env: { WALK: into, NODE_OPTIONS: `--import=${new URL('walk-coverage.ts', import.meta.url).href}` },
+    env: {
+      NODE_V8_COVERAGE: into,
+      NODE_OPTIONS: `--import=${new URL('walk-coverage.ts', import.meta.url).href}`,
+    },
     cold: true,
   });
   const [address = ''] = await controlsOf(daemon);
@@ -81,14 +84,14 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
     const { status, text } = await ask('/v1/beat');
     if (status !== 200) throw new Error(`the beat was refused: ${text}`);
   };
-  let window = 0;
+  const written = () => globSync(join(into, `coverage-${daemon.pid}-*.json`));
+  let taken = written();
   /** What ran since the last time. */
   const take = async (): Promise<Walk> => {
-    const file = `${into}.${window++}`;
     if (!daemon.hasExited()) daemon.signal('SIGUSR2');
-    return eventually(file, 10_000, () =>
-      existsSync(file) ? walkOf(JSON.parse(readFileSync(file, 'utf8')) as Script[]) : null,
-    );
+    const file = await eventually('what ran', 10_000, () => written().find((one) => !taken.includes(one)));
+    taken = written();
+    return walkOf((JSON.parse(readFileSync(file, 'utf8')) as { result: Script[] }).result);
   };
   const renewals = () => daemon.metric('killswitch_renewals_total');
   /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
