@@ -36,7 +36,7 @@ async function replyOf(client: Client, name: OperationName, given: unknown): Pro
  * it cannot be reached or is out of order, with 70 where its answer is not the API's, with 75 where nobody knows
  * whether money was moved, and with 77 where the key or the token is refused.
  */
-export function registerApi(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   program
     .command('api')
     .description('call one operation of the exchange and print its reply as JSON')

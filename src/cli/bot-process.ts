@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
+import { readProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
-import { type Edge, type Signal, waitUntil } from './edge.ts';
+import { attempt, codeOf, type Edge, type Signal, waitUntil } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -46,24 +47,27 @@ export function findObstacle(program: string, path: string | undefined): Unstart
   if (path === undefined && !isPath) return null;
   const folders = isPath ? [] : (path ?? '').split(delimiter);
   const places = isPath ? [program] : folders.map((folder) => join(folder === '' ? '.' : folder, program));
-  const there = places.filter((place) => attempt(() => statSync(place).isFile(), false));
-  const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
+  const there = places.filter((place) =>
+    attempt(
+      () => statSync(place).isFile(),
+      () => false,
+    ),
+  );
+  const mayRun = (place: string) =>
+    attempt(
+      () => accessSync(place, constants.X_OK) === undefined,
+      () => false,
+    );
   if (there.some(mayRun)) return null;
   const [found] = there;
   if (found !== undefined) return cannotStart(CANNOT_RUN, `${found} may not be executed by this user`);
   if (!isPath) return cannotStart(NOT_FOUND, `there is no ${program} in PATH`);
-  return attempt(() => statSync(program), null) === null
+  return attempt(
+    () => statSync(program),
+    () => null,
+  ) === null
     ? cannotStart(NOT_FOUND, `there is no file ${program}`)
     : cannotStart(CANNOT_RUN, `${program} is not a file`);
-}
-
-/** What is seen; `otherwise` where it is not there, or not to be looked at. */
-function attempt<T>(look: () => T, otherwise: T): T {
-  try {
-    return look();
-  } catch {
-    return otherwise;
-  }
 }
 
 /**
@@ -138,7 +142,7 @@ export async function startBot(
     };
     return { kind: 'started' as const, bot };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const code = codeOf(error) || String(error);
     const known: Readonly<Record<string, string>> = {
       ENOENT: `there is no ${program}, or the program that its first line names is missing`,
       EACCES: `${program} may not be executed by this user`,
@@ -177,24 +181,19 @@ export async function endRest(
   return true;
 }
 
-/** Places in /proc/PID/stat after the command's name, which stands in brackets and may hold anything: proc(5). */
-const STATE = 0;
-const GROUP = 2;
 /** Dead, and waiting for somebody to ask how they ended. */
-const GONE: readonly (string | undefined)[] = ['Z', 'X'];
+const GONE = ['Z', 'X'];
 
-/**
- * The numbers of the processes that run in this process group; none where there is no /proc to tell. Reading /proc never
- * waits for a disk, and needs no thread that may hang.
- */
+/** The numbers of the processes that run in this process group; none where there is no /proc to tell. */
 function membersOf(group: number): number[] {
-  return attempt(() => readdirSync('/proc'), [])
-    .map(Number)
-    .filter((pid) => {
-      const text = pid > 0 ? attempt(() => readFileSync(`/proc/${pid}/stat`, 'latin1'), '') : '';
-      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-      return Number(fields[GROUP]) === group && !GONE.includes(fields[STATE]);
-    });
+  const names = attempt(
+    () => readdirSync('/proc'),
+    () => [],
+  );
+  return names.map(Number).filter((pid) => {
+    const seen = pid > 0 ? readProc(pid) : null;
+    return seen?.group === group && !GONE.includes(seen.state);
+  });
 }
 
 const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];

@@ -27,7 +27,7 @@ import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured,
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
  * `--live` it opens no connection; a port is bound for a moment.
  */
-export function registerCheckConfig(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('check-config'))
     .description('check file, environment and flags, and say what they mean; arms nothing')
     .option(

@@ -1,12 +1,12 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { type Checked, checkControlListen, checkWebListen } from '../config/meaning.ts';
+import { checkControlListen, checkWebListen } from '../config/meaning.ts';
 import { describe } from '../config/problem.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, type ExitCode, misconfigured } from './edge.ts';
+import { attempt, CommandError, type Edge, EXIT, type ExitCode, misconfigured } from './edge.ts';
 import { type Given, readUnchecked, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
@@ -24,7 +24,8 @@ export interface Place {
 const USUAL_SOCKETS = '/run/killswitchd';
 const SOCKET_NAME = 'control.sock';
 const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
-const USUAL_WEB = '127.0.0.1:17477';
+/** The read-only listener of a daemon that is not told otherwise. */
+const USUAL_WEB: ListenAddress = { kind: 'tcp', text: '127.0.0.1:17477', host: '127.0.0.1', port: 17477 };
 
 /** The flags that every command has that talks to a running daemon. */
 export function addControlFlags(command: Command): Command {
@@ -74,7 +75,7 @@ export async function findControl(
  */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
-  if (flags.web !== undefined) return web(check('--web', CHECKS.web(flags.web), EXIT.usage));
+  if (flags.web !== undefined) return web(check('web', '--web', flags.web, EXIT.usage));
   const said = readSaid(flags, env);
   const control = await said.control();
   if (control != null) return said.placeOf(control);
@@ -85,19 +86,14 @@ export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge
     );
   }
   const socket = configured === undefined ? usualAddress(USUAL_SOCKETS) : null;
-  return socket === null ? web(configured ?? usualWeb()) : said.placeOf(socket);
+  return socket === null ? web(configured ?? USUAL_WEB) : said.placeOf(socket);
 }
 
 /** The daemon decides at which addresses it may listen; here any will do. */
-const CHECKS = {
-  control: (text: string) => checkControlListen(text.trim(), true),
-  web: (text: string) => checkWebListen(text.trim()),
-} as const;
-
-const usualWeb = () => check('web.listen', CHECKS.web(USUAL_WEB), EXIT.config);
-
-function check(label: string, checked: Checked<ListenAddress>, exitCode: ExitCode): ListenAddress {
-  const address = valid(label, checked, exitCode);
+function check(listener: 'control' | 'web', label: string, said: string, exitCode: ExitCode): ListenAddress {
+  const text = said.trim();
+  const checked = listener === 'web' ? checkWebListen(text) : checkControlListen(text, true);
+  const address = valid<ListenAddress>(label, checked, exitCode);
   if (address.kind === 'unix') return address;
   if (address.port === 0)
     throw new CommandError(
@@ -115,65 +111,56 @@ function check(label: string, checked: Checked<ListenAddress>, exitCode: ExitCod
  * where there are several instances; null where there is none.
  */
 function usualAddress(folder: string): ListenAddress | null {
-  const socketIn = (path: string): ListenAddress => ({ kind: 'unix', text: `unix:${path}`, path });
-  // A folder that this user may not enter can hold it all the same: connecting tells.
-  const isThere = (path: string) =>
-    attempt(
-      () => statSync(path) !== undefined,
-      (code) => code === 'EACCES' || code === 'EPERM',
-    );
-  const own = join(folder, SOCKET_NAME);
-  if (isThere(own)) return socketIn(own);
-  const instances = attempt(
+  const names = attempt(
     () => readdirSync(folder).toSorted(),
     () => [],
-  )
-    .map((name) => join(folder, name, SOCKET_NAME))
-    .filter(isThere);
-  const [only] = instances;
-  if (only === undefined || instances.length === 1) return only === undefined ? null : socketIn(only);
-  const named = instances.map((path) => `--control unix:${path}`).join(', ');
-  throw misconfigured(`several daemons run here; say which: ${named}`);
+  );
+  const own = join(folder, SOCKET_NAME);
+  const instances = names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
+  const found = isThere(own) ? [own] : instances;
+  if (found.length > 1) {
+    const named = found.map((path) => `--control unix:${path}`).join(', ');
+    throw misconfigured(`several daemons run here; say which: ${named}`);
+  }
+  const [path] = found;
+  return path === undefined ? null : { kind: 'unix', text: `unix:${path}`, path };
 }
 
-/** What is seen of the file system; `otherwise` gets the code of the error that comes instead. */
-function attempt<T>(look: () => T, otherwise: (code: unknown) => T): T {
-  try {
-    return look();
-  } catch (error) {
-    return otherwise(error instanceof Error && 'code' in error ? error.code : null);
-  }
-}
+/** A folder that this user may not enter can hold it all the same: connecting tells. */
+const isThere = (path: string) =>
+  attempt(
+    () => statSync(path) !== undefined,
+    (code) => code === 'EACCES' || code === 'EPERM',
+  );
 
 /** What command line, environment and configuration file say about the listeners of the daemon. */
 function readSaid(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
-  /** A value of the file with its place; undefined where it is not there. */
-  const valueAt = async (section: 'control' | 'web', key: string) => {
-    if (file === null) return undefined;
+  /** A value of the file, which is undefined where it is not written, with its place; null without a file. */
+  const written = async (section: 'control' | 'web', key: string) => {
+    if (file === null) return null;
     reading ??= readUnchecked(file, 'write --control to do without the file');
     const { values, place } = await reading;
     const at = values[section];
-    const value = isRecord(at) ? at[key] : undefined;
-    return value === undefined ? undefined : { value, label: place([section, key]).label };
+    return { value: isRecord(at) ? at[key] : undefined, label: place([section, key]).label };
   };
   /** The first address; null where the file has none; undefined where neither a variable nor a file says anything. */
   const first = async (section: 'control' | 'web'): Promise<ListenAddress | null | undefined> => {
     const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
     const [variable] = env[name]?.split(',') ?? [];
-    if (variable !== undefined) return check(name, CHECKS[section](variable), EXIT.config);
-    if (file === null) return undefined;
-    const written = await valueAt(section, 'listen');
-    if (written === undefined) return section === 'control' ? null : usualWeb();
-    const { value, label } = written;
+    if (variable !== undefined) return check(section, name, variable, EXIT.config);
+    const listen = await written(section, 'listen');
+    if (listen === null) return undefined;
+    const { value, label } = listen;
+    if (value === undefined) return section === 'control' ? null : USUAL_WEB;
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
       throw misconfigured(
         `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
       );
     }
     const [text] = value;
-    return text === undefined ? null : check(label, CHECKS[section](text), EXIT.config);
+    return text === undefined ? null : check(section, label, text, EXIT.config);
   };
   /** The token never comes from the command line: everybody on the host can read that. */
   const readToken = async (): Promise<string | null> => {
@@ -181,19 +168,19 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
     const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
     const variable = env[name];
     if (variable !== undefined) return revealed(name, readTokenFile(variable), EXIT.config);
-    const written = (await valueAt('control', 'tokenFile'))?.value;
-    if (typeof written !== 'string') return null;
-    return revealed('control.tokenFile', readTokenFile(written), EXIT.config);
+    const value = (await written('control', 'tokenFile'))?.value;
+    if (typeof value !== 'string') return null;
+    return revealed('control.tokenFile', readTokenFile(value), EXIT.config);
   };
   return {
     file,
     first,
     /** The control listener that is named, or else configured. */
     async control(): Promise<ListenAddress | null | undefined> {
-      const variable = env['KILLSWITCHD_CONTROL'];
-      if (flags.control !== undefined) return check('--control', CHECKS.control(flags.control), EXIT.usage);
-      if (variable === undefined) return first('control');
-      return check('KILLSWITCHD_CONTROL', CHECKS.control(variable), EXIT.config);
+      if (flags.control !== undefined) return check('control', '--control', flags.control, EXIT.usage);
+      const name = 'KILLSWITCHD_CONTROL';
+      const variable = env[name];
+      return variable === undefined ? first('control') : check('control', name, variable, EXIT.config);
     },
     async placeOf(address: ListenAddress): Promise<Place> {
       return { kind: 'control', address, token: address.kind === 'unix' ? null : await readToken() };

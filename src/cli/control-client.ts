@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
-import { CommandError, type Edge, EXIT, messageOf, misuse } from './edge.ts';
+import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {
@@ -60,7 +60,14 @@ export function createControlClient(
       outgoing.end(content);
       const [incoming] = (await answered) as [IncomingMessage];
       const text = await read(incoming);
-      return { status: incoming.statusCode ?? 0, text, json: parse(text) };
+      return {
+        status: incoming.statusCode ?? 0,
+        text,
+        json: attempt(
+          () => JSON.parse(text) as unknown,
+          () => undefined,
+        ),
+      };
     } catch (error) {
       // A command may have arrived although its answer did not.
       const doubt =
@@ -87,18 +94,10 @@ async function read(incoming: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Why nobody answered, as one sentence. */
 function explain(error: unknown, address: Place['address'], doubt: string): string {
   const at = address.text;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   const isSocket = address.kind === 'unix';
   const noSocket = `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
   const noListener = isSocket
@@ -123,13 +122,12 @@ function explain(error: unknown, address: Place['address'], doubt: string): stri
 }
 
 function describeOwner(path: string): string {
-  try {
+  const describe = () => {
     const { uid, mode } = statSync(path);
     const bits = (mode & 0o777).toString(8).padStart(4, '0');
     return `the socket belongs to the user with the id ${uid} and has the mode ${bits}`;
-  } catch {
-    return 'it may not enter the folder of the socket';
-  }
+  };
+  return attempt(describe, () => 'it may not enter the folder of the socket');
 }
 
 /** What a refusal of the control listener comes to. */

@@ -32,7 +32,7 @@ const BAR_WIDTH = 5;
  * `demo`: tells in less than a minute what the daemon is for, with a real bot process, at an exchange in this process.
  * Ends with 0, with 130 after Ctrl-C (143 after SIGTERM), and with 70 where something went another way than it should.
  */
-export function registerDemo(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   program
     .command('demo')
     .description(

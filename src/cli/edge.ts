@@ -112,6 +112,20 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The code of an error of the system, such as ENOENT; empty for any other. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** What is seen; where an error comes instead, what `otherwise` makes of its code. */
+export function attempt<T>(look: () => T, otherwise: (code: string) => T): T {
+  try {
+    return look();
+  } catch (error) {
+    return otherwise(codeOf(error));
+  }
+}
+
 export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.after(ms, resolve));
 }

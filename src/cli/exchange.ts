@@ -2,7 +2,6 @@ import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { checkWebListen } from '../config/meaning.ts';
 import { readTokenFile } from '../config/secrets.ts';
-import { codeOf } from '../operator/listen.ts';
 import type { Clock } from '../ports.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
@@ -18,7 +17,7 @@ import {
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { didYouMean, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
+import { CommandError, codeOf, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;
@@ -33,7 +32,7 @@ type Flags = { readonly listen: string; readonly profile: Profile; readonly seed
  * SIGTERM and SIGINT end it with 0 at once; flags that make no sense end it with 64, an address that cannot be
  * listened on with 69, and half a key pair in the environment with 78.
  */
-export function registerExchange(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   program
     .command('exchange')
     .description('run the simulated exchange: to try the daemon, or to test a bot against')

@@ -26,7 +26,7 @@ import { createLife, type Life, onStopSignals } from './run.ts';
  * timer was not confirmed deleted, with 126 and 127 for a bot that cannot be started, with 69 where not every market was
  * armed within the grace of the start, and otherwise as `run`.
  */
-export function registerExec(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('exec'))
     .description('start a bot, and keep the timers of its markets armed for as long as it lives')
     .usage('[options] -- COMMAND [ARGUMENT]...')

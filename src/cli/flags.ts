@@ -19,23 +19,23 @@ const UNIT_SECONDS = { s: 1, m: 60, h: 3600 } as const;
 const LONGEST_SECONDS = 24 * 3600;
 const ALLOWED = 'a number with s, m or h, from 1s to 24h, such as 90s, 10m or 1.5h';
 
-/** `90s`, `10m`, `1.5h` in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
-export function readDuration(flag: string, text: string): number {
+/** What `--for` says, `90s`, `10m` or `1.5h`, in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
+export function readDuration(text: string): number {
   const [, number, unit] = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text) ?? [];
   const seconds = Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
   if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds;
   const meant = meantDuration(text);
   const hint = meant === null ? '' : `; write ${meant}`;
-  throw misuse(`${flag}: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
+  throw misuse(`--for: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
 }
 
-/** A whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
-export function readWait(flag: string, text: string, most = 60): number {
+/** What `--wait` says: a whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
+export function readWait(text: string, most = 60): number {
   const seconds = Number(/^(\d{1,6})(\s*s(ec(onds?)?)?)?$/.exec(text)?.[1]);
   if (seconds <= most && /^\d+$/.test(text)) return seconds;
   const hint = Number.isNaN(seconds) ? '' : `; write ${Math.min(seconds, most)}`;
   throw misuse(
-    `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
+    `--wait: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
 }
 

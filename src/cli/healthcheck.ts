@@ -19,7 +19,7 @@ const REASONS_SHOWN = 5;
  * `healthcheck`: whether the running daemon is live, or ready. Ends with 0 where it is, and with 69 and a sentence where
  * it is not or does not answer within 2 s. For containers, which have no curl.
  */
-export function registerHealthcheck(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addReadingFlags(
     program
       .command('healthcheck')
@@ -47,7 +47,7 @@ async function waitForHealth(flags: Flags, edge: Edge): Promise<void> {
     if (flags[flag] !== undefined && flags.ready !== true)
       throw misuse(`--${flag}: found without --ready; write both, or neither`);
   const { clock } = edge;
-  const untilMs = clock.now().monoMs + readWait('--wait', flags.wait, LONGEST_WAIT_SECONDS) * 1000;
+  const untilMs = clock.now().monoMs + readWait(flags.wait, LONGEST_WAIT_SECONDS) * 1000;
   for (let tries = 0; ; tries += 1) {
     try {
       return edge.out(await checkHealth(flags, edge));

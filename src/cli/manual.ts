@@ -4,11 +4,42 @@ import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.t
 import { VERSION } from '../version.ts';
 import { type Edge, MEANINGS } from './edge.ts';
 
+const SHELLS = { bash, zsh, fish } as const;
+const PAGES = ['killswitchd', 'killswitchd.yaml'];
+
+/**
+ * `schema [config|env]`, `completion SHELL` and `man [PAGE]`: what is known of file, environment and command line, for
+ * editors, shells and readers.
+ */
+export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
+  program
+    .command('schema')
+    .description('print the JSON Schema of the configuration file, or of the environment variables')
+    .addArgument(new Argument('[what]', 'which of the two').choices(['config', 'env']).default('config'))
+    .action((what: string) => {
+      const schema = what === 'env' ? publishedEnvironmentSchema() : publishedSchema();
+      edge.out(JSON.stringify(schema, null, 2));
+    });
+  program
+    .command('completion')
+    .description('print the completion script of a shell')
+    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
+    .action(async (shell: keyof typeof SHELLS) => {
+      edge.out(SHELLS[shell](tableOf(await whole())).trimEnd());
+    });
+  program
+    .command('man')
+    .description('print a page of the manual: killswitchd man | man -l -')
+    .addArgument(new Argument('[page]', 'which page').choices(PAGES).default(PAGES[0]))
+    .action(async (page: string) => {
+      const lines = page === PAGES[0] ? programPage(tableOf(await whole())) : filePage();
+      edge.out(lines.join('\n'));
+    });
+}
+
 /** What may be written in a place: one of some words, or anything where there are none; a file's name; a program. */
 type Expected = readonly string[] | 'file' | 'program';
 
-/** The program with all of its commands. */
-type Whole = (edge: Edge) => Promise<Command>;
 /** A command as completions and manual tell of it. */
 type CommandRow = ReturnType<typeof rowOf>;
 type FlagRow = CommandRow['flags'][number];
@@ -46,19 +77,6 @@ function expectedAt(shown: string, choices: readonly string[] = []): Expected {
   if (shown.endsWith('<file>')) return 'file';
   return shown === '<command>' ? 'program' : choices;
 }
-
-const SHELLS = { bash, zsh, fish } as const;
-
-/** `completion SHELL`: prints the script by which a shell completes the command line, made from the commands' own table. */
-export const registerCompletion = (whole: Whole) => (program: Command, edge: Edge) => {
-  program
-    .command('completion')
-    .description('print the completion script of a shell')
-    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
-    .action(async (shell: keyof typeof SHELLS) => {
-      edge.out(SHELLS[shell](tableOf(await whole(edge))).trimEnd());
-    });
-};
 
 const wordsOf = (value: Expected | null) => (Array.isArray(value) ? value.join(' ') : '');
 const namesOf = (flags: readonly FlagRow[]) => flags.flatMap(({ names }) => names).join(' ');
@@ -204,20 +222,6 @@ function fish([program, ...commands]: Table): string {
   ].join('\n');
 }
 
-const PAGES = ['killswitchd', 'killswitchd.yaml'];
-
-/** `man [PAGE]`: prints a page of the manual, made from the commands' own table and the schema of the file. */
-export const registerMan = (whole: Whole) => (program: Command, edge: Edge) => {
-  program
-    .command('man')
-    .description('print a page of the manual: killswitchd man | man -l -')
-    .addArgument(new Argument('[page]', 'which page').choices(PAGES).default(PAGES[0]))
-    .action(async (page: string) => {
-      const lines = page === PAGES[0] ? programPage(tableOf(await whole(edge))) : filePage();
-      edge.out(lines.join('\n'));
-    });
-};
-
 /** Text as roff takes it: no escape, no hyphen that becomes another sign, and no request at the start of a line. */
 const plain = (text: string) => text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/^[.']/, '\\&$&');
 const bold = (text: string) => `\\fB${plain(text)}\\fR`;
@@ -283,16 +287,4 @@ function keysOf(node: SchemaNode, path: readonly string[]): string[] {
       ...(market === undefined ? [] : keysOf(market, [...path, `${key}[]`])),
     ];
   });
-}
-
-/** `schema [config|env]`: prints the JSON Schema of the configuration file or of the environment. */
-export function registerSchema(program: Command, edge: Edge): void {
-  program
-    .command('schema')
-    .description('print the JSON Schema of the configuration file, or of the environment variables')
-    .addArgument(new Argument('[what]', 'which of the two').choices(['config', 'env']).default('config'))
-    .action((what: string) => {
-      const schema = what === 'env' ? publishedEnvironmentSchema() : publishedSchema();
-      edge.out(JSON.stringify(schema, null, 2));
-    });
 }

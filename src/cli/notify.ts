@@ -8,7 +8,7 @@ import { CommandError, type Edge, EXIT } from './edge.ts';
 const WITHIN_MS = 10_000;
 
 /** `notify --test`: posts a message and pings as the daemon would, and says what came of it; 69 where one fails. */
-export function registerNotify(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('notify'))
     .description('try the addresses of the section notify')
     .requiredOption('--test', 'post a test message, and ping')

@@ -18,68 +18,92 @@ type Flags = ControlFlags & { readonly wait: string } & Given<'for' | 'reason', 
 const MOST_BYTES = 64 * 1024;
 const ANSWER_WITHIN_MS = 10_000;
 
-const PURPOSES = {
-  arm: 'arm markets: also those that were disarmed, tripped, paused, refused, or held after a lapse',
-  disarm: 'delete the timers and leave the markets alone until they are armed; the orders stay',
-  pause: 'delete the timers for a while, for planned maintenance; ends by itself',
-  resume: 'end a pause before its time',
-  trip: 'have the orders cancelled now: timers to 5 s, then left alone until the markets are armed',
-} as const satisfies Record<CommandName, string>;
-
 const UNGUARDED =
   'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until';
-/** What is to be confirmed, with the markets in the place of `{markets}`. */
-const DANGERS: Partial<Record<CommandName, string>> = {
-  disarm: `${UNGUARDED} the markets are armed again.`,
-  pause: `${UNGUARDED} the pause is over.`,
-  trip: 'This has the exchange cancel the orders that the timers of {markets} cover, in about 6 s, and leaves the markets without a timer until they are armed again.',
+
+/** What each command is for, and where it is to be confirmed, of what, with the markets in the place of `{markets}`. */
+const OPERATIONS: Readonly<Record<CommandName, readonly [purpose: string, danger?: string]>> = {
+  arm: ['arm markets: also those that were disarmed, tripped, paused, refused, or held after a lapse'],
+  disarm: [
+    'delete the timers and leave the markets alone until they are armed; the orders stay',
+    `${UNGUARDED} the markets are armed again.`,
+  ],
+  pause: [
+    'delete the timers for a while, for planned maintenance; ends by itself',
+    `${UNGUARDED} the pause is over.`,
+  ],
+  resume: ['end a pause before its time'],
+  trip: [
+    'have the orders cancelled now: timers to 5 s, then left alone until the markets are armed',
+    'This has the exchange cancel the orders that the timers of {markets} cover, in about 6 s, and leaves the markets without a timer until they are armed again.',
+  ],
 };
 
-const marketsArgument = () => new Argument('[markets...]', 'which markets; all of them where none is named');
-
-const waitOption = () =>
-  new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
-
-const reasonOption = () =>
-  new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
-
-/** What a request says beside what is asked for: markets that were named, how long, and why. */
-function bodyOf(flags: Flags, markets: readonly string[] = []) {
-  return {
-    ...(markets.length === 0 ? {} : { markets }),
-    ...(flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) }),
-    ...(flags.reason === undefined ? {} : { reason: flags.reason }),
-  };
-}
-
 /**
- * `arm`, `disarm`, `pause`, `resume` and `trip`: ask the running daemon for it and return when it has happened. Ends
- * with 0 where it has in every market, with 75 where the exchange has not confirmed all of it in time, with 69 where
- * it is impossible as things stand, or no daemon answers, and with 64 for an unknown market or without a yes.
+ * The commands that change something in the running daemon. They return when it has happened, and end with 0 where it
+ * has in every market, with 75 where the exchange has not confirmed all of it in time, with 69 where it is impossible as
+ * things stand, where the exchange refuses a market, or where no daemon answers, with 64 for an unknown market or
+ * without a yes, and with 78 where a configuration is wrong and nothing was changed.
  */
-export function registerOperation(does: CommandName): (program: Command, edge: Edge) => void {
-  return (program, edge) => {
-    const command = program.command(does).description(PURPOSES[does]).addArgument(marketsArgument());
+export function register(program: Command, edge: Edge): void {
+  const markets = () => new Argument('[markets...]', 'which markets; all of them where none is named');
+  const wait = () =>
+    new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
+  const reason = () =>
+    new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
+  const json = () => new Option('--json', 'the reply as JSON');
+  for (const [does, [purpose, danger]] of Object.entries(OPERATIONS)) {
+    const command = program.command(does).description(purpose).addArgument(markets());
     if (does === 'pause')
       command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
-    if (DANGERS[does] !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
-    command.addOption(waitOption()).addOption(reasonOption()).option('--json', 'the reply as JSON');
-    addControlFlags(command).action((markets: readonly string[], flags: Flags) =>
-      operate(does, [...new Set(markets)], flags, edge),
+    if (danger !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
+    addControlFlags(command.addOption(wait()).addOption(reason()).addOption(json())).action(
+      (named: readonly string[], flags: Flags) => operate(does, danger, [...new Set(named)], flags, edge),
     );
-  };
+  }
+  addControlFlags(
+    program
+      .command('ack')
+      .description('say that you have seen whose orders were cancelled; takes it off status and status page')
+      .addArgument(markets())
+      .addOption(reason()),
+  ).action((named: readonly string[], flags: Flags) => acknowledge(named, flags, edge));
+  addControlFlags(
+    program
+      .command('reload')
+      .description('have the running daemon read its configuration again; a wrong one changes nothing')
+      .addOption(wait())
+      .addOption(reason())
+      .addOption(json()),
+  ).action((flags: Flags) => reload(flags, edge));
+  addControlFlags(
+    program
+      .command('log-level')
+      .description("set the level of the running daemon's log, or print the one in force")
+      .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
+      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back')
+      .addOption(reason()),
+  ).action((level: string | undefined, flags: Flags) => changeLevel(level, flags, edge));
 }
+
+/** What a request says beside what is asked for: markets that were named, how long, and why. */
+const bodyOf = (flags: Flags, markets: readonly string[] = []) => ({
+  markets: markets.length === 0 ? undefined : markets,
+  forSeconds: flags.for === undefined ? undefined : readDuration(flags.for),
+  reason: flags.reason,
+});
 
 const connect = async (flags: Flags, edge: Edge) =>
   createControlClient(await findControl(flags, edge.env), edge);
 
 async function operate(
-  does: CommandName,
+  does: string,
+  danger: string | undefined,
   markets: readonly string[],
   flags: Flags,
   edge: Edge,
 ): Promise<void> {
-  const waitSeconds = readWait('--wait', flags.wait);
+  const waitSeconds = readWait(flags.wait);
   const body = { ...bodyOf(flags, markets), waitSeconds };
   const client = await connect(flags, edge);
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
@@ -87,7 +111,7 @@ async function operate(
       `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
     );
   }
-  if (flags.yes !== true) await confirm(does, markets, client, edge);
+  if (danger !== undefined && flags.yes !== true) await confirm(danger, markets, client, edge);
   const answer = await carryOut(client, `/v1/${does}`, body, edge);
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
@@ -98,13 +122,11 @@ async function operate(
 
 /** Asks whoever sits at the terminal. Throws where there is nobody, or no yes. */
 async function confirm(
-  does: CommandName,
+  danger: string,
   markets: readonly string[],
   client: ControlClient,
   edge: Edge,
 ): Promise<void> {
-  const danger = DANGERS[does];
-  if (danger === undefined) return;
   if (edge.ask === undefined)
     throw misuse('nobody can be asked here whether it is meant: add --yes; nothing was changed');
   const all = async () =>
@@ -201,41 +223,13 @@ async function order(path: string, body: object, key: string, flags: Flags, edge
   throw refusal(answer, client.at);
 }
 
-/**
- * `ack [MARKET...]`: says that somebody has seen that orders were cancelled, and takes it off status and page. Ends with
- * 0, also where nothing was left to acknowledge.
- */
-export function registerAck(program: Command, edge: Edge): void {
-  addControlFlags(
-    program
-      .command('ack')
-      .description('say that you have seen whose orders were cancelled; takes it off status and status page')
-      .addArgument(marketsArgument())
-      .addOption(reasonOption()),
-  ).action(async (markets: readonly string[], flags: Flags) => {
-    const seen = textsOf(await order('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
-    edge.out(seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`);
-  });
-}
-
-/**
- * `reload`: has the running daemon read its configuration again. Ends with 0 where it applies, with 75 where it does
- * and not every timer is confirmed in time, with 69 where the exchange refuses a market, or where no daemon answers, and
- * with 78 where it is wrong and nothing was changed.
- */
-export function registerReload(program: Command, edge: Edge): void {
-  addControlFlags(
-    program
-      .command('reload')
-      .description('have the running daemon read its configuration again; a wrong one changes nothing')
-      .addOption(waitOption())
-      .addOption(reasonOption())
-      .option('--json', 'the reply as JSON'),
-  ).action((flags: Flags) => reload(flags, edge));
+async function acknowledge(markets: readonly string[], flags: Flags, edge: Edge): Promise<void> {
+  const seen = textsOf(await order('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
+  edge.out(seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`);
 }
 
 async function reload(flags: Flags, edge: Edge): Promise<void> {
-  const waitSeconds = readWait('--wait', flags.wait);
+  const waitSeconds = readWait(flags.wait);
   const client = await connect(flags, edge);
   const answer = await carryOut(client, '/v1/reload', { ...bodyOf(flags), waitSeconds }, edge);
   const { json } = answer;
@@ -274,21 +268,6 @@ function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
   });
   const changes = lines.length === 0 ? ['Its markets are the same.'] : lines;
   return ['The new configuration is in force.', ...changes];
-}
-
-/**
- * `log-level [LEVEL]`: sets the level of the running daemon's log, or says which is in force. Ends with 0, with 64 for a
- * level that does not exist, and with 69 where no daemon answers.
- */
-export function registerLogLevel(program: Command, edge: Edge): void {
-  addControlFlags(
-    program
-      .command('log-level')
-      .description("set the level of the running daemon's log, or print the one in force")
-      .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
-      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back')
-      .addOption(reasonOption()),
-  ).action((level: string | undefined, flags: Flags) => changeLevel(level, flags, edge));
 }
 
 async function changeLevel(level: string | undefined, flags: Flags, edge: Edge): Promise<void> {

@@ -2,41 +2,34 @@ import { Command, CommanderError } from 'commander';
 import { VERSION } from '../version.ts';
 import { CommandError, type Edge, EXIT } from './edge.ts';
 
-type Register = (program: Command, edge: Edge) => void;
+/** Adds commands to the program. `whole` builds it with all of them. */
+type Register = (program: Command, edge: Edge, whole: () => Promise<Command>) => void;
 
-const operate = () => import('./operate.ts');
-const manual = () => import('./manual.ts');
-
-/** Loads a command and what it needs: the others cost no time at the start. In the order of the help text. */
-const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
-  run: async () => (await import('./run.ts')).registerRun,
-  exec: async () => (await import('./exec.ts')).registerExec,
-  'check-config': async () => (await import('./check-config.ts')).registerCheckConfig,
-  status: async () => (await import('./status.ts')).registerStatus,
-  arm: async () => (await operate()).registerOperation('arm'),
-  disarm: async () => (await operate()).registerOperation('disarm'),
-  pause: async () => (await operate()).registerOperation('pause'),
-  resume: async () => (await operate()).registerOperation('resume'),
-  trip: async () => (await operate()).registerOperation('trip'),
-  ack: async () => (await operate()).registerAck,
-  reload: async () => (await operate()).registerReload,
-  'log-level': async () => (await operate()).registerLogLevel,
-  notify: async () => (await import('./notify.ts')).registerNotify,
-  healthcheck: async () => (await import('./healthcheck.ts')).registerHealthcheck,
-  demo: async () => (await import('./demo.ts')).registerDemo,
-  exchange: async () => (await import('./exchange.ts')).registerExchange,
-  api: async () => (await import('./api.ts')).registerApi,
-  schema: async () => (await manual()).registerSchema,
-  completion: async () => (await manual()).registerCompletion(buildProgram),
-  man: async () => (await manual()).registerMan(buildProgram),
-  version: async () => registerVersion,
-};
+/**
+ * The commands of each file, in the order of the help text. Only what is named is loaded: the others cost no time at the
+ * start.
+ */
+const FILES: readonly (readonly [names: string, load: () => Promise<{ readonly register: Register }>])[] = [
+  ['run', () => import('./run.ts')],
+  ['exec', () => import('./exec.ts')],
+  ['check-config', () => import('./check-config.ts')],
+  ['status', () => import('./status.ts')],
+  ['arm disarm pause resume trip ack reload log-level', () => import('./operate.ts')],
+  ['notify', () => import('./notify.ts')],
+  ['healthcheck', () => import('./healthcheck.ts')],
+  ['demo', () => import('./demo.ts')],
+  ['exchange', () => import('./exchange.ts')],
+  ['api', () => import('./api.ts')],
+  ['schema completion man', () => import('./manual.ts')],
+  ['version', async () => ({ register: registerVersion })],
+];
 
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
 export async function runProgram(argv: readonly string[], edge: Edge): Promise<void> {
-  const named = COMMANDS[argv[2] ?? ''];
-  const called = named === undefined ? 'killswitchd' : `killswitchd ${argv[2]}`;
-  const program = await buildProgram(edge, named && [named], called);
+  const [, , name = ''] = argv;
+  const named = FILES.filter(([names]) => names.split(' ').includes(name));
+  const called = named.length === 0 ? 'killswitchd' : `killswitchd ${name}`;
+  const program = await buildProgram(edge, called, named.length === 0 ? FILES : named);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
@@ -49,12 +42,8 @@ export async function runProgram(argv: readonly string[], edge: Edge): Promise<v
   }
 }
 
-/** The program with its commands: all of them unless told otherwise. `called` is what its errors begin with. */
-export async function buildProgram(
-  edge: Edge,
-  commands = Object.values(COMMANDS),
-  called = 'killswitchd',
-): Promise<Command> {
+/** The program with the commands of these files. `called` is what its errors begin with. */
+async function buildProgram(edge: Edge, called = 'killswitchd', files = FILES): Promise<Command> {
   const program = new Command('killswitchd')
     .description("Keeps an exchange's kill-switch timers armed for exactly as long as a trading bot lives.")
     .version(VERSION)
@@ -66,7 +55,8 @@ export async function buildProgram(
       outputError: (text, write) => write(text.replace(/^error: /, `${called}: `)),
     })
     .exitOverride();
-  for (const register of await Promise.all(commands.map((load) => load()))) register(program, edge);
+  for (const { register } of await Promise.all(files.map(([, load]) => load())))
+    register(program, edge, () => buildProgram(edge));
   return program;
 }
 

@@ -10,7 +10,7 @@ import { type Edge, EXIT, messageOf } from './edge.ts';
  * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
  * configuration or an address that cannot be used, 70 after an internal error, which leaves all timers alone.
  */
-export function registerRun(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('run'))
     .description('keep the timers of the configured markets armed')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')

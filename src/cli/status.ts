@@ -33,7 +33,7 @@ const EVERY_MS = 1000;
  * `status`: what the running daemon says of itself. Ends with 0 whatever that is, with 69 where no daemon answers, and
  * with 77 where it refuses the token.
  */
-export function registerStatus(program: Command, edge: Edge): void {
+export function register(program: Command, edge: Edge): void {
   addReadingFlags(
     program
       .command('status')

@@ -106,27 +106,32 @@ function problemOf({ pid, startedAt }: Child, found: ProcessState | null): strin
 
 /** Places in /proc/PID/stat after the command's name, which stands in brackets and may hold anything: proc(5). */
 const STATE = 0;
+const GROUP = 2;
 const START_TIME = 19;
 
-/** Null where the text is not that of /proc/PID/stat. */
-export function readProcStat(text: string): ProcessState | null {
+/** A process with the number of its group; null where the text is not that of /proc/PID/stat. */
+export function readProcStat(text: string): (ProcessState & { readonly group: number }) | null {
   const nameEnd = text.lastIndexOf(')');
   if (nameEnd === -1) return null;
   const fields = text.slice(nameEnd + 2).split(' ');
   const state = fields[STATE];
   const startedAt = fields[START_TIME];
   if (state === undefined || state.length !== 1 || startedAt === undefined) return null;
-  return { state, startedAt };
+  return { state, startedAt, group: Number(fields[GROUP]) };
 }
 
-/** Looks at a process through /proc, as Linux has it. That never waits for a disk, and needs no thread that may hang. */
-export const lookAtProc: LookAtProcess = (pid, done) => {
-  let seen: ProcessState | null = null;
+/** A process as /proc shows it; null where there is none. Reading /proc never waits for a disk, and needs no thread that may hang. */
+export function readProc(pid: number) {
   try {
-    seen = readProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+    return readProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
   } catch {
-    // There is no such process.
+    return null;
   }
+}
+
+/** Looks at a process through /proc, as Linux has it. */
+export const lookAtProc: LookAtProcess = (pid, done) => {
+  const seen = readProc(pid);
   queueMicrotask(() => done(seen));
 };
 
