@@ -262,8 +262,12 @@ function isOver(state: CoreState, belief: Belief, write: Write): boolean {
   const { monoMs } = state.now;
   if (write.untilMs > monoMs || (write.purpose !== 'delete' && latestFiring(state, write) > monoMs))
     return false;
-  // It decides for as long as there is a timer that it may have ended or cut.
-  return belief.writes.every((other) => other.status !== 'confirmed' || !mayFollow(state, write, other));
+  // It decides for as long as there is a timer that it may have ended or cut, and a delete for as long as there may be one.
+  return belief.writes.every(
+    (other) =>
+      !mayFollow(state, write, other) ||
+      (write.purpose === 'delete' ? other.purpose === 'delete' : other.status !== 'confirmed'),
+  );
 }
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */

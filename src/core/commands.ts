@@ -169,7 +169,9 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     if (market.leaving === null || onTheirWay(market).length > 0) continue;
     const isOver = !mayFire(state, market.belief);
-    if (!market.reached && !isOver) continue;
+    // A timer that has fired is told of before its market is forgotten.
+    const isTold = (market.belief.notAfterMs ?? market.firedMs) <= market.firedMs;
+    if (isOver ? !isTold : !market.reached) continue;
     gone.add(market);
     const name = market.settings.market;
     state.leftBehind.set(name, market.belief);

@@ -69,8 +69,11 @@ type MarketNotice = { readonly market: string } & (
     }
   /** The first confirmation after a streak of failures. */
   | { readonly kind: 'recovered'; readonly failures: number }
-  /** The timer's guaranteed life ran out while it should be armed; whether it fired is not known yet. */
-  | { readonly kind: 'overdue'; readonly expiryWallMs: number }
+  /**
+   * The timer's guaranteed life ran out while it should be armed; whether it fired is not known yet. `leftToFire`: it was
+   * wanted again too late for that, and will not be known: what is armed then is no lapse.
+   */
+  | { readonly kind: 'overdue'; readonly expiryWallMs: number; readonly leftToFire: boolean }
   | {
       readonly kind: 'lapsed';
       readonly certainty: Certainty;

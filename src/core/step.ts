@@ -162,7 +162,7 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   ) {
     market.overdueSaid = true;
     const expiryWallMs = state.now.wallMs + awakeSlackMs(state, market);
-    say(out, { kind: 'overdue', market: name, expiryWallMs });
+    say(out, { kind: 'overdue', market: name, expiryWallMs, leftToFire: belief.server === null });
   }
   if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
   market.firedMs = belief.notAfterMs;

@@ -54,8 +54,9 @@ export function createCancellations() {
   function observe(notice: Notice, { wallMs }: { readonly wallMs: number }): void {
     switch (notice.kind) {
       case 'overdue': {
-        const { market, expiryWallMs: byWallMs } = notice;
-        return put({ market, certainty: 'possible', why: 'unrenewed', byWallMs }, Number.POSITIVE_INFINITY);
+        const { market, expiryWallMs: byWallMs, leftToFire } = notice;
+        const safeUntilMs = leftToFire ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+        return put({ market, certainty: 'possible', why: 'unrenewed', byWallMs }, safeUntilMs);
       }
       case 'lapsed': {
         const { market, certainty } = notice;

@@ -224,7 +224,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
   const what =
     certainty === 'certain'
       ? `${market} LAPSED: its timer fired and the exchange cancelled its orders.`
-      : `${market} MAY HAVE LAPSED: its timer fired, unless a renewal whose answer was lost came in time.`;
+      : `${market} MAY HAVE LAPSED: its timer fired, unless a request whose answer was lost came in time.`;
   const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
   const lost =
     unresolved > 0 ? ` Whether the exchange carried out ${count(unresolved, 'renewal')} is not known.` : '';
@@ -277,7 +277,8 @@ const REMOVED = {
   kept: 'its timer, if it still has one, is left armed, and fires unless somebody renews it.',
   handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
   fired:
-    'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders.',
+    'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders, ' +
+    'unless a delete whose answer was lost came first.',
 } as const;
 
 /** Which markets a reload touched. */

@@ -114,7 +114,12 @@ describe('the guarantee', () => {
     driver.settle(write, HTTP_500);
     driver.live(8500, 5, (one) => driver.settle(one, HTTP_500));
     expect(driver.notices('overdue')).toEqual([
-      { kind: 'overdue', market: 'AAA', expiryWallMs: expect.closeTo(SERVER_EPOCH * 1000 + 9000 - 2, 0) },
+      {
+        kind: 'overdue',
+        market: 'AAA',
+        expiryWallMs: expect.closeTo(SERVER_EPOCH * 1000 + 9000 - 2, 0),
+        leftToFire: false,
+      },
     ]);
   });
 

@@ -70,6 +70,16 @@ describe('a market that leaves', () => {
     expect(removed(disarmed)).toEqual([['AAA', 'fired']]);
   });
 
+  test('is not surely said to have lapsed where a delete without an answer may have come first', () => {
+    const driver = armed({ markets: ['AAA:30', 'BBB:30'] });
+    const lose = (forMs: number) => driver.live(forMs, 20, (write) => driver.settle(write, LOST));
+    lose(40_000);
+    driver.reload({ markets: ['BBB:30'] });
+    lose(60_000);
+    expect(driver.notices('lapsed').find(({ market }) => market === 'AAA')?.certainty).toBe('possible');
+    expect(removed(driver)).toEqual([['AAA', 'fired']]);
+  });
+
   test('that never had a timer is left as it is under policy keep', () => {
     const driver = createDriver({ ...KEEP, markets: ['AAA', 'BBB'] });
     driver.tick();

@@ -61,6 +61,18 @@ describe('a bot that comes back', () => {
   });
 });
 
+test('a bot that comes back about when its timer fires may have lost its orders, which no renewal takes back', () => {
+  const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 600_000 }, markets: ['AAA:10'] });
+  driver.say('beat');
+  driver.live(1000);
+  driver.say('fail');
+  driver.live(9500);
+  driver.say('beat');
+  driver.live(1000);
+  expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
+  expect(driver.notices('overdue')).toMatchObject([{ market: 'AAA', leftToFire: true }]);
+});
+
 test('a cut whose answer comes late is not written again, and what fired after it is no lapse', () => {
   const driver = createDriver();
   driver.live(2000);

@@ -20,6 +20,11 @@ const trippedAndFired = { ...fired, why: 'tripped', firedByWallMs: 6100 } as con
 test.each<[string, readonly Notice[], string | null]>([
   ['a renewal that is overdue may have cost the orders', [overdue], 'possible unrenewed by 1000, 1 times'],
   ['one that was confirmed after all cost nothing', [overdue, renewed], null],
+  [
+    'a timer that was left to fire, and is wanted again about then, whatever is armed after that',
+    [tripped, { ...overdue, leftToFire: true }, renewed],
+    'possible unrenewed by 1000, 1 times',
+  ],
   ['a lapse is said once', [overdue, lapsed, renewed], 'certain unrenewed by 5000, 1 times'],
   [
     'what may have lapsed, since it was overdue',

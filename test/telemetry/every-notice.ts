@@ -29,7 +29,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
     durationMs: 3000,
   },
   recovered: { kind: 'recovered', market, failures: 12 },
-  overdue: { kind: 'overdue', market, expiryWallMs: 1_795_000_000_000 },
+  overdue: { kind: 'overdue', market, expiryWallMs: 1_795_000_000_000, leftToFire: false },
   lapsed: {
     kind: 'lapsed',
     market,
