@@ -1,6 +1,5 @@
 import type { Argument, Option } from 'commander';
-import type { Checked } from '../config/meaning.ts';
-import { describe, listProblems } from '../config/problem.ts';
+import { type Checked, describe, listProblems } from '../config/problem.ts';
 import type { SecretFile } from '../config/secrets.ts';
 import { CommandError, type ExitCode, misconfigured, misuse } from './edge.ts';
 
@@ -65,8 +64,7 @@ export function valid<T>(label: string, checked: Checked<T>, exitCode: ExitCode)
 
 /** The secret in a file. A secret never stands on the command line: everybody on the host can read that. */
 export function revealed(label: string, read: SecretFile, exitCode: ExitCode = 64): string {
-  if (read.kind === 'ok') return read.secret.reveal();
-  throw new CommandError(exitCode, `${label}: ${read.text}`);
+  return valid(label, read, exitCode).secret.reveal();
 }
 
 /** What a configuration file says, unchecked. Throws a `CommandError`, with `advice`, where it cannot be read. */

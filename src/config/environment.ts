@@ -1,5 +1,15 @@
-import type { Checked } from './meaning.ts';
-import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
+import {
+  type Checked,
+  describe,
+  formatPath,
+  ok,
+  type Path,
+  type Place,
+  type Problem,
+  RANK,
+  type Tree,
+  wrong,
+} from './problem.ts';
 import { FileSchema, joined, MOST_SHARDS, published, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
@@ -35,8 +45,6 @@ export interface Setting {
 }
 
 const PREFIX = 'KILLSWITCHD_';
-const ok = <T>(value: T): Checked<T> => ({ kind: 'ok', value });
-const wrong = (text: string): Checked<never> => ({ kind: 'wrong', text });
 
 interface More extends Partial<Pick<Setting, 'read' | 'list'>> {
   /** The flag of the same name says the same. */

@@ -37,14 +37,15 @@ export interface ConfigFile {
 export function readConfigFile(name: string): ConfigFile {
   const whole: Place = { label: name, rank: RANK.file, offset: 0 };
   const file = readSmallFile(name, MOST_BYTES);
-  const hash = file.kind === 'ok' ? digest('sha256', file.bytes) : null;
+  const hash = file.kind === 'ok' ? digest('sha256', file.value.bytes) : null;
   const failed = (text: string): ConfigFile => {
     return { values: null, hash, problems: [{ place: whole, text }], place: () => whole };
   };
-  if (file.kind === 'failed') return failed(`the configuration file ${file.why}`);
-  if (!isUtf8(file.bytes)) return failed('the configuration file is not UTF-8 text');
+  if (file.kind === 'wrong') return failed(`the configuration file ${file.text}`);
+  const { bytes } = file.value;
+  if (!isUtf8(bytes)) return failed('the configuration file is not UTF-8 text');
   try {
-    return { ...parse(name, new TextDecoder().decode(file.bytes)), hash };
+    return { ...parse(name, new TextDecoder().decode(bytes)), hash };
   } catch (error) {
     if (error instanceof RangeError) return failed(NESTED);
     if (error instanceof ReferenceError) return failed(TOO_MANY_ALIASES);
@@ -55,7 +56,7 @@ export function readConfigFile(name: string): ConfigFile {
 /** What the file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
 export function lookAtConfigFile(name: string): string {
   const file = readSmallFile(name, MOST_BYTES);
-  return file.kind === 'ok' ? digest('sha256', file.bytes) : file.why;
+  return file.kind === 'ok' ? digest('sha256', file.value.bytes) : file.text;
 }
 
 function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {

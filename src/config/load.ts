@@ -94,12 +94,13 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
   const fileWarnings: string[] = [];
   const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
-    const secret = named === null ? null : read(named);
-    if (secret?.kind === 'wrong') report.wrong(path, secret.text);
-    if (secret?.kind !== 'ok') return null;
-    known.push(secret.secret.reveal());
-    if (secret.warning !== null) fileWarnings.push(`${formatPath(path)}: ${secret.warning}`);
-    return secret.secret;
+    const result = named === null ? null : read(named);
+    if (result?.kind === 'wrong') report.wrong(path, result.text);
+    if (result?.kind !== 'ok') return null;
+    const { secret, warning } = result.value;
+    known.push(secret.reveal());
+    if (warning !== null) fileWarnings.push(`${formatPath(path)}: ${warning}`);
+    return secret;
   };
   const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
     readFrom(path, named, (url) => readUrlFile(url, (text) => findUrlFlaw(text, isTelegram)));

@@ -11,7 +11,7 @@ import {
   MEANINGLESS_KEYS,
   refuseCadence,
 } from './config.ts';
-import { describe, type Path } from './problem.ts';
+import { type Checked, describe, ok, type Path, wrong } from './problem.ts';
 import {
   BOT_PATTERN,
   DEFAULT_BOT,
@@ -220,17 +220,11 @@ function findFileFlaw(file: string): string | null {
   return `found ${describe(file)}; allowed: the name of a file, such as /run/bots/bot.alive`;
 }
 
-export type Checked<T> =
-  | { readonly kind: 'ok'; readonly value: T }
-  /** `text` says what was found, what is allowed and what was probably meant. */
-  | { readonly kind: 'wrong'; readonly text: string };
-
 /** Refuses what was found, with what is allowed, and what was probably meant. */
 const refuser =
   (allowed: string) =>
-  (found: string, meant: string | null = null): Checked<never> => {
-    return { kind: 'wrong', text: `found ${found}; allowed: ${allowed}${suggest(meant)}` };
-  };
+  (found: string, meant: string | null = null) =>
+    wrong(`found ${found}; allowed: ${allowed}${suggest(meant)}`);
 
 const wrongBase = refuser(
   'https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)',
@@ -254,7 +248,7 @@ export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<stri
     return wrongBase(found, origin.replace('http:', 'https:'));
   }
   if (url.pathname !== '/' || /[?#]/.test(text)) return wrongBase('more than a host and a port', origin);
-  return { kind: 'ok', value: origin };
+  return ok(origin);
 }
 
 /** Whether what goes to this base address crosses a network without encryption. */
@@ -339,7 +333,7 @@ const wrongWeb = refuser('HOST:PORT or [IPV6]:PORT with a port from 0 to 65535')
 /** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
 export function checkWebListen(text: string): Checked<TcpAddress> {
   const value = readTcp(text);
-  return value === null ? wrongWeb(describe(text), meantListen(text)) : { kind: 'ok', value };
+  return value === null ? wrongWeb(describe(text), meantListen(text)) : ok(value);
 }
 
 /** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
@@ -357,11 +351,11 @@ export function checkControlListen(text: string, hasToken: boolean): Checked<Lis
     const bytes = Buffer.byteLength(path);
     if (bytes > LONGEST_SOCKET_PATH) return wrongControl(`a path of ${bytes} bytes`);
     if (path.endsWith('/') || path.includes('\0')) return wrongControl(describe(text));
-    return { kind: 'ok', value: { kind: 'unix', text, path } };
+    return ok({ kind: 'unix', text, path });
   }
   const value = readTcp(text);
   if (value === null) return wrongControl(describe(text), meantListen(text));
-  if (hasToken || isLoopback(value.host)) return { kind: 'ok', value };
+  if (hasToken || isLoopback(value.host)) return ok(value);
   return wrongControl(`${describe(text)}, which other hosts can reach`, `127.0.0.1:${value.port}`);
 }
 

@@ -1,4 +1,5 @@
 import { didYouMean } from '../util/nearest.ts';
+import { describeValue } from '../util/text.ts';
 import type { SchemaNode } from './schema.ts';
 
 /** A tree of plain values, as YAML or JSON gives it. */
@@ -32,6 +33,14 @@ export interface Problem extends Omit<Mistake, 'path'> {
   readonly place: Place;
 }
 
+/** What was checked: its value, or what was found, what is allowed and what was probably meant. */
+export type Checked<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'wrong'; readonly text: string };
+
+export const ok = <T>(value: T): Checked<T> => ({ kind: 'ok', value });
+export const wrong = (text: string): Checked<never> => ({ kind: 'wrong', text });
+
 export const RANK = { flag: 0, environment: 1, file: 2, missing: 3 } as const;
 
 /** `markets[1].timeoutSeconds`. */
@@ -60,19 +69,8 @@ export function listProblems(
 export const showProblems = (problems: readonly Problem[]): string[] =>
   listProblems(problems, ({ place, keyOnly = false }) => place.excerpt?.(keyOnly) ?? []);
 
-/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
-const LONGEST_SHOWN = 60;
-
-/** A value as a message shows it: short texts quoted, everything else named. */
-export function describe(value: unknown): string {
-  if (value === undefined || value === null) return 'nothing';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  if (typeof value === 'object') return 'a section with keys';
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (typeof value !== 'string') return `a ${typeof value}`;
-  if (value === '') return 'an empty text';
-  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
-}
+/** A value as a message about a file or a variable shows it. */
+export const describe = (value: unknown) => describeValue(value, 'nothing', 'a section with keys');
 
 /** What a schema node allows, in words. */
 export function describeAllowed(node: SchemaNode): string {

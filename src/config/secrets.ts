@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { listProblems, type Place, type Problem, RANK } from './problem.ts';
+import { type Checked, listProblems, ok, type Place, type Problem, RANK, wrong } from './problem.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -80,7 +80,7 @@ export type FoundSecrets = ReturnType<typeof findSecrets>;
 export function findSecrets(environment: Environment, { demo }: { readonly demo: boolean }) {
   const problems: Problem[] = [];
   const warnings: string[] = [];
-  const wrong = (variable: string, text: string, rank: number = RANK.environment): null => {
+  const refuse = (variable: string, text: string, rank: number = RANK.environment): null => {
     problems.push({ place: placeOf(variable, rank), text });
     return null;
   };
@@ -88,33 +88,34 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
     const fileVariable = `${variable}_FILE`;
     const { [variable]: value, [fileVariable]: file, [`${variable}_SOURCE`]: source } = environment;
     if (value !== undefined && file !== undefined)
-      return wrong(variable, `found beside ${fileVariable}; allowed: one of the two`);
+      return refuse(variable, `found beside ${fileVariable}; allowed: one of the two`);
     if (value !== undefined) {
       const flaw = findFlaw(value, what);
-      return flaw === null ? makeSecret(value, 'environment') : wrong(variable, flaw);
+      return flaw === null ? makeSecret(value, 'environment') : refuse(variable, flaw);
     }
     if (file === undefined) {
       const text = `missing; set ${fileVariable} to a file that holds the ${what}, or ${variable} to the ${what} itself`;
-      return demo ? makeSecret(`demo-${what}`, 'demo') : wrong(variable, text, RANK.missing);
+      return demo ? makeSecret(`demo-${what}`, 'demo') : refuse(variable, text, RANK.missing);
     }
     if (file === '')
-      return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
+      return refuse(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
     if (source !== undefined && isNewer(source, file)) {
       const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME', '.service');
       const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
-      return wrong(`${variable}_SOURCE`, text);
+      return refuse(`${variable}_SOURCE`, text);
     }
     const read = readSecretFile(file, what);
-    if (read.kind === 'wrong') return wrong(fileVariable, read.text);
-    if (read.warning !== null) warnings.push(`${fileVariable}: ${read.warning}`);
-    return read.secret;
+    if (read.kind === 'wrong') return refuse(fileVariable, read.text);
+    const { secret, warning } = read.value;
+    if (warning !== null) warnings.push(`${fileVariable}: ${warning}`);
+    return secret;
   };
   const apiKey = find('KILLSWITCHD_API_KEY', 'key');
   let apiSecret = find('KILLSWITCHD_API_SECRET', 'secret');
   if (apiKey !== null && apiKey.reveal() === apiSecret?.reveal()) {
     const where = environment['KILLSWITCHD_API_SECRET_FILE'] === undefined ? '' : '_FILE';
     const text = 'found the key once more; allowed: the secret, which is another text';
-    apiSecret = wrong(`KILLSWITCHD_API_SECRET${where}`, text);
+    apiSecret = refuse(`KILLSWITCHD_API_SECRET${where}`, text);
   }
   return { apiKey, apiSecret, problems, warnings };
 }
@@ -153,27 +154,25 @@ function isNewer(source: string, copy: string): boolean {
   }
 }
 
-export type SecretFile =
-  | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
-  | { readonly kind: 'wrong'; readonly text: string };
+export type SecretFile = Checked<{ readonly secret: Secret; readonly warning: string | null }>;
 
 /** What is wrong with a secret, without showing any of it; null where nothing is. */
 type FindFlaw = (text: string) => string | null;
 
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
 function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
-  const wrong = (text: string): SecretFile => ({ kind: 'wrong', text });
   const read = readSmallFile(file, MOST_BYTES);
-  if (read.kind === 'failed')
+  if (read.kind === 'wrong')
     return wrong(
-      `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`,
+      `the file that it names ${read.text}; allowed: a file that holds the ${what} and nothing else`,
     );
-  const text = read.bytes.toString('utf8').replace(/\r?\n$/, '');
+  const text = read.value.bytes.toString('utf8').replace(/\r?\n$/, '');
   const flaw = findFlaw(text, what) ?? findMore(text);
   if (flaw !== null) return wrong(`in the file that it names: ${flaw}`);
-  const mode = read.mode.toString(8).padStart(4, '0');
+  const mode = read.value.mode.toString(8).padStart(4, '0');
   const open = `every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
-  return { kind: 'ok', secret: makeSecret(text, 'file'), warning: (read.mode & 0o004) === 0 ? null : open };
+  const isOpen = (read.value.mode & 0o004) !== 0;
+  return ok({ secret: makeSecret(text, 'file'), warning: isOpen ? open : null });
 }
 
 /** A shorter token can be guessed. */
@@ -215,11 +214,6 @@ function findFlaw(text: string, what: string): string | null {
   return `found ${found} at character ${at + 1}; ${allowed}`;
 }
 
-export type SmallFile =
-  | { readonly kind: 'ok'; readonly bytes: Buffer; readonly mode: number }
-  /** `why` ends a sentence about the file: `does not exist`. */
-  | { readonly kind: 'failed'; readonly why: string };
-
 const WHY: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist',
@@ -230,29 +224,30 @@ const WHY: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'has a name that is too long',
 };
 
-/** Reads a regular file of at most `mostBytes`. Never waits: a pipe without a writer would hold the process for ever. */
-export function readSmallFile(path: string, mostBytes: number): SmallFile {
+/**
+ * Reads a regular file of at most `mostBytes`; what is wrong ends a sentence about it: `does not exist`. Never waits: a
+ * pipe without a writer would hold the process for ever.
+ */
+export function readSmallFile(
+  path: string,
+  mostBytes: number,
+): Checked<{ readonly bytes: Buffer; readonly mode: number }> {
   let descriptor: number | null = null;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = fstatSync(descriptor);
-    if (!stat.isFile())
-      return { kind: 'failed', why: stat.isDirectory() ? 'is a directory' : 'is not a regular file' };
+    if (!stat.isFile()) return wrong(stat.isDirectory() ? 'is a directory' : 'is not a regular file');
     const buffer = Buffer.alloc(mostBytes + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
       read = readSync(descriptor, buffer, length, buffer.length - length, null);
     }
-    if (length > mostBytes) return { kind: 'failed', why: `is bigger than ${mostBytes / 1024} KiB` };
-    return { kind: 'ok', bytes: buffer.subarray(0, length), mode: stat.mode & 0o777 };
+    if (length > mostBytes) return wrong(`is bigger than ${mostBytes / 1024} KiB`);
+    return ok({ bytes: buffer.subarray(0, length), mode: stat.mode & 0o777 });
   } catch (error) {
-    return { kind: 'failed', why: explain(error) };
+    const { code } = error as { readonly code?: unknown };
+    return wrong(WHY[String(code)] ?? `cannot be read (${typeof code === 'string' ? code : 'invalid path'})`);
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }
-}
-
-function explain(error: unknown): string {
-  const code = (error as { code?: unknown }).code;
-  return WHY[String(code)] ?? `cannot be read (${typeof code === 'string' ? code : 'invalid path'})`;
 }

@@ -25,7 +25,7 @@ import {
 } from '../telemetry/log.ts';
 import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
-import { listed } from '../util/text.ts';
+import { counted, listed } from '../util/text.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { createPoster } from './asking.ts';
 
@@ -160,7 +160,7 @@ export function introduce(
   const settings = toCoreSettings(config, bases);
   const markets = settings.markets.length;
   const where = config.embeddedExchange ? `the embedded simulated exchange ${bases[0]}` : bases.join(', ');
-  const guards = `killswitchd ${VERSION} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`;
+  const guards = `killswitchd ${VERSION} guards ${counted(markets, 'market')} at ${where}.`;
   say('started', { version: VERSION, markets, bases }, guards);
   const { index: shard, count: shards } = config.shard;
   const fleet = config.fleet.length;

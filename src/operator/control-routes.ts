@@ -4,8 +4,8 @@ import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { listed } from '../util/text.ts';
-import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
+import { counted, describeValue, listed } from '../util/text.ts';
+import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
 import { toSeconds } from './status.ts';
@@ -181,7 +181,7 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   const where = place === 'querystring' ? 'the query' : 'the body';
   if (keyword === 'additionalProperties') {
     const key = String(params['additionalProperty']);
-    const found = `${where}: found the unknown key ${describeFound(key)}`;
+    const found = `${where}: found the unknown key ${describeValue(key)}`;
     const allowed = `${listed(known) || 'none'}${didYouMean(key, known)}`;
     return new ControlRefusal('unknown_key', `${found}; allowed: ${allowed}`);
   }
@@ -192,11 +192,11 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   const [key, ...rest] = instancePath.split('/').slice(1);
   if (key === undefined) {
     const allowed = `an object with the keys ${known.join(', ') || 'none'}, or nothing`;
-    return new ControlRefusal('invalid_value', `${where}: found ${describeFound(data)}; allowed: ${allowed}`);
+    return new ControlRefusal('invalid_value', `${where}: found ${describeValue(data)}; allowed: ${allowed}`);
   }
   const meant = key === 'level' && typeof data === 'string' ? didYouMean(data, LOG_LEVELS) : '';
   const at = [where === 'the query' ? `${where}: ${key}` : key, ...rest].join('.');
-  const text = `${at}: found ${describeFound(data)}; allowed: ${KEYS[key as Key].description}${meant}`;
+  const text = `${at}: found ${describeValue(data)}; allowed: ${KEYS[key as Key].description}${meant}`;
   return new ControlRefusal('invalid_value', text);
 }
 
@@ -275,8 +275,7 @@ async function reload(daemon: Daemon, call: Call): Promise<Answer> {
     return [200, answerOf(progress, { result, ...changes, ...more })[1]];
   }
   const { problems } = report;
-  const mistakes = `${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
-  const text = `nothing was changed: the configuration has ${mistakes}`;
+  const text = `nothing was changed: the configuration has ${counted(problems.length, 'mistake')}`;
   return [422, errorBody('config_rejected', text, { problems })];
 }
 
@@ -311,7 +310,7 @@ function health(daemon: Daemon, { queried }: Call): Answer {
  */
 function chooseBot(query: string | undefined, body: string | undefined, bots: readonly string[]): string {
   if (query !== undefined && body !== undefined && query !== body) {
-    const found = `${describeFound(query)} in the query and ${describeFound(body)} in the body`;
+    const found = `${describeValue(query)} in the query and ${describeValue(body)} in the body`;
     throw new ControlRefusal('invalid_value', `bot: found ${found}; name one of them`);
   }
   const name = query ?? body ?? (bots.length === 1 ? bots[0] : undefined);
@@ -320,7 +319,7 @@ function chooseBot(query: string | undefined, body: string | undefined, bots: re
     throw new ControlRefusal('invalid_value', text);
   }
   if (bots.includes(name)) return name;
-  const text = `bot: found ${describeFound(name)}, which no market of the configuration names; allowed: ${listed(bots)}`;
+  const text = `bot: found ${describeValue(name)}, which no market of the configuration names; allowed: ${listed(bots)}`;
   throw new ControlRefusal('unknown_bot', text + didYouMean(name, bots));
 }
 
@@ -339,7 +338,7 @@ function chooseMarkets(
     shard === null
       ? `which is not configured; configured: ${listed(configured)}${didYouMean(stranger, configured)}`
       : `which belongs to shard ${shard.index} of ${shard.count}, counted from 0: ask that daemon`;
-  throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
+  throw new ControlRefusal('unknown_market', `markets: found ${describeValue(stranger)}, ${why}`);
 }
 
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */

@@ -99,15 +99,3 @@ export function errorBody(
 ): string {
   return `${JSON.stringify({ error: { code, message, ...more } })}\n`;
 }
-
-/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
-const LONGEST_SHOWN = 60;
-
-export function describeFound(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (typeof value !== 'string') return 'an object';
-  if (value === '') return 'an empty text';
-  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
-}

@@ -4,15 +4,9 @@ import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { isLoopback } from '../util/text.ts';
+import { describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
-import {
-  ControlRefusal,
-  type ControlSources,
-  describeFound,
-  errorBody,
-  type Refusal,
-} from './control-sources.ts';
+import { ControlRefusal, type ControlSources, errorBody, type Refusal } from './control-sources.ts';
 import { codeOf, limitConnections, SCHEMAS } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
@@ -279,7 +273,7 @@ function checkPath({ is404, url, method: found }: FastifyRequest): void {
   const method = METHODS.get(path);
   if (method === undefined) {
     const paths = [...METHODS.keys()];
-    const text = `there is no ${describeFound(path)} here; allowed: ${paths.join(', ')}${didYouMean(path, paths)}`;
+    const text = `there is no ${describeValue(path)} here; allowed: ${paths.join(', ')}${didYouMean(path, paths)}`;
     throw new ControlRefusal('unknown_path', text);
   }
   const allow = method === 'GET' ? 'GET, HEAD' : 'POST';
@@ -300,7 +294,7 @@ function readBody(bytes: Uint8Array, contentType: string | undefined): unknown {
 }
 
 function wrongContentType(found: string | undefined): ControlRefusal {
-  const shown = found === undefined ? 'none' : describeFound(found);
+  const shown = found === undefined ? 'none' : describeValue(found);
   const hint = "with curl add -H 'content-type: application/json'";
   const text = `content-type: found ${shown}; allowed: application/json, or no body; ${hint}`;
   return new ControlRefusal('wrong_content_type', text);

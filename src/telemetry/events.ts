@@ -2,7 +2,7 @@ import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspensi
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel } from '../ports.ts';
-import { isoTime, listed } from '../util/text.ts';
+import { counted, isoTime, listed } from '../util/text.ts';
 
 /** What the sentences need besides the notice. */
 export interface EventContext {
@@ -84,7 +84,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   'attempt-failed': (n) =>
     `${n.market}: a ${PURPOSE[n.purpose]} failed after ${durationText(n.durationMs)} (${n.reason}: ${n.detail}). ` +
     `It is retried; repeats are counted.`,
-  recovered: (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
+  recovered: (n) => `${n.market} is renewed again after ${counted(n.failures, 'failed attempt')}.`,
   overdue: (n, { at }) =>
     `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
     `${at(n.expiryWallMs)}; renewals are still tried.`,
@@ -111,7 +111,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
     `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
   'outage-ended': (n, { base }) =>
-    `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
+    `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
   throttled: (n) =>
     `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
   cadence: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
@@ -149,11 +149,6 @@ const STOPPING = {
   keep: 'the timers are left to fire',
   handoff: 'every timer is renewed once more for whoever takes over',
 } as const;
-
-/** `1 attempt`, `2 attempts`. */
-function count(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? '' : 's'}`;
-}
 
 function decimal(value: number): string {
   return String(Number(value.toFixed(2)));
@@ -227,7 +222,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
       : `${market} MAY HAVE LAPSED: its timer fired, unless a request whose answer was lost came in time.`;
   const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
   const lost =
-    unresolved > 0 ? ` Whether the exchange carried out ${count(unresolved, 'renewal')} is not known.` : '';
+    unresolved > 0 ? ` Whether the exchange carried out ${counted(unresolved, 'renewal')} is not known.` : '';
   const next = rearms
     ? ' The daemon arms it again as soon as the exchange lets it. Check which orders the bot has now.'
     : held

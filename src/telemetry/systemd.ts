@@ -1,7 +1,7 @@
 import type { LeftArmed } from '../core/notice.ts';
 import type { Summary } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
-import { oneLine } from '../util/text.ts';
+import { counted, oneLine } from '../util/text.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
@@ -88,7 +88,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
 }
 
 function describeStop({ mayFire }: Summary): string {
-  return `Stopping: ${timers(mayFire)} may still be armed`;
+  return `Stopping: ${counted(mayFire, 'timer')} may still be armed`;
 }
 
 /** The daemon in one line, for `systemctl status`. */
@@ -127,11 +127,9 @@ const ENDS: readonly (readonly [LeftArmed['why'], string])[] = [
 function describeEnd(left: readonly LeftArmed[]): string {
   const countOf = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
   const [worst, text = ''] = ENDS.find(([why]) => countOf(why) > 0) ?? [];
-  return worst === undefined ? 'Stopped: no timer is armed' : `Stopped: ${timers(countOf(worst))} ${text}`;
-}
-
-function timers(count: number): string {
-  return count === 1 ? '1 timer' : `${count} timers`;
+  return worst === undefined
+    ? 'Stopped: no timer is armed'
+    : `Stopped: ${counted(countOf(worst), 'timer')} ${text}`;
 }
 
 /** Whole seconds, rounded down. */

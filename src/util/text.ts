@@ -53,6 +53,25 @@ export function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ');
 }
 
+/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
+const LONGEST_SHOWN = 60;
+
+/** A value of JSON or YAML as a message shows it: short texts quoted, everything else named. */
+export function describeValue(value: unknown, nothing = 'null', object = 'an object'): string {
+  if (value === undefined || value === null) return nothing;
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return object;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return `a ${typeof value}`;
+  if (value === '') return 'an empty text';
+  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
+}
+
+/** `1 market`, `2 markets`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
 /** Names for a message: not more of them than anybody reads. */
 export function listed(names: readonly string[], most = 20): string {
   const more = names.length - most;
