@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
-import { createLoad } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
 import { CommandError, type Edge, EXIT } from './edge.ts';
 import { offer } from './flags.ts';
 
@@ -51,7 +51,7 @@ export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
 export function loadFor(edge: Edge, given: Readonly<Record<string, unknown>>, command?: 'run' | 'exec') {
   const flags = flagsFrom(given);
   const { env } = edge;
-  const load = createLoad({ env, flags, ...(command && { command }) });
+  const load = () => loadConfig({ env, flags, ...(command && { command }) });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
   tellWrong(edge, flags, loaded.shown);

@@ -62,11 +62,6 @@ export interface LoadOptions {
 /** Reads the configuration. Each call reads the files anew. */
 export type Load = () => Loaded;
 
-/** `loadConfig` for whoever reads again and again. */
-export function createLoad(options: LoadOptions): Load {
-  return () => loadConfig(options);
-}
-
 /**
  * Flags over environment over file over defaults. Reads the file that `--config` or `KILLSWITCHD_CONFIG` names and the
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all

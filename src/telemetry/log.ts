@@ -111,12 +111,10 @@ export function createLog(options: LogOptions): Log {
     },
     stream,
   );
-  let current = level;
   return {
     logger,
-    level: () => current,
+    level: () => logger.level as LogLevel,
     setLevel: (next) => {
-      current = next;
       logger.level = next;
     },
     flush: (withinMs) => sink.flush(withinMs),

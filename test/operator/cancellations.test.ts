@@ -50,7 +50,7 @@ test.each<[string, readonly Notice[], string | null]>([
     'possible tripped by 6000, 1 times',
   ],
   [
-    'a trip whose timer was deleted in times',
+    'a trip whose timer was deleted in time',
     [fired, tripped, deleted],
     'certain bot_stale by 4000, 1 times',
   ],
@@ -60,9 +60,9 @@ test.each<[string, readonly Notice[], string | null]>([
     [{ ...fired, why: 'undeleted' }, late],
     'possible deleted_late by 5000, 1 times',
   ],
-  ['a delete in times', [deleted], null],
+  ['a delete in time', [deleted], null],
   [
-    'every further times',
+    'every further time',
     [fired, renewed, lapsed, renewed, overdue, renewed],
     'certain unrenewed by 5000, 2 times',
   ],
