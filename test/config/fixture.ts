@@ -1,7 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { onTestFinished } from 'vitest';
 import type { Flags } from '../../src/config/environment.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/meaning.ts';
@@ -12,6 +13,16 @@ export const SECRETS = {
   KILLSWITCHD_API_KEY: 'fixture-api-key-0',
   KILLSWITCHD_API_SECRET: 'fixture-api-secret-0',
 } as const;
+
+/** A file with this content, which is removed after the test. */
+export function fileOf(content: string | Buffer, mode = 0o400): string {
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-file-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'file');
+  writeFileSync(path, content);
+  chmodSync(path, mode);
+  return path;
+}
 
 /** The same for shards 0 to 3: the path of a key file must have the number of its shard in it. */
 export function shardSecrets(): { KILLSWITCHD_API_KEY_FILE: string; KILLSWITCHD_API_SECRET: string } {

@@ -1,11 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { toCoreSettings } from '../../src/config/config.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
-import { ENVIRONMENT, FILE, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
+import { ENVIRONMENT, FILE, fileOf, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
 
 describe('where a value comes from', () => {
   it('lets flags win over the environment, that over the file, and that over the defaults', () => {
@@ -138,15 +135,11 @@ describe('what is not a mistake', () => {
     );
     expect(problemsOf(load(plain.replace('true', 'false')))).toContain('which is not encrypted');
 
-    const folder = mkdtempSync(join(tmpdir(), 'killswitchd-load-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const tokenFile = join(folder, 'token');
-    writeFileSync(tokenFile, 'a-token-of-some-length', { mode: 0o600 });
     const control = { KILLSWITCHD_CONTROL_LISTEN: '0.0.0.0:17478' };
     expect(problemsOf(load(FILE, { ...SECRETS, ...control }))).toContain(
       'or any other with control.tokenFile',
     );
-    const token = { ...control, KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile };
+    const token = { ...control, KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('a-token-of-some-length') };
     expect(loadWell(FILE, { ...SECRETS, ...token }).warnings).toContainEqual(
       expect.stringMatching(/^control.listen: other hosts can reach 0\.0\.0\.0:17478/),
     );

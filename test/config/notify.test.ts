@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FILE, load, problemsOf } from './fixture.ts';
+import { FILE, fileOf, load, problemsOf } from './fixture.ts';
 
 const TELEGRAM = 'https://api.telegram.org/bot12:hidden/sendMessage';
 const ANY = 'allowed: https://HOST/PATH';
@@ -21,11 +18,8 @@ test.each([
   ['http://alerts:8080/hidden', 'json', null],
   [`${TELEGRAM}?chat_id=-100`, 'telegram', null],
 ])('%s as an address for messages of format %s: %s, and it is not shown', (address, format, text) => {
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-notify-'));
-  const file = join(folder, 'url');
-  writeFileSync(file, address, { mode: 0o400 });
-  const loaded = load(`${FILE}notify: { format: ${format} }`, { KILLSWITCHD_NOTIFY_URL_FILE: file });
-  rmSync(folder, { recursive: true });
+  const env = { KILLSWITCHD_NOTIFY_URL_FILE: fileOf(address) };
+  const loaded = load(`${FILE}notify: { format: ${format} }`, env);
   const said = text === null ? '' : `KILLSWITCHD_NOTIFY_URL_FILE: in the file that it names: ${text}`;
   expect(problemsOf(loaded)).toBe(said);
   expect(JSON.stringify(loaded)).not.toContain('hidden');

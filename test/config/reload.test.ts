@@ -1,14 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { diffConfig } from '../../src/config/config.ts';
 import type { Flags } from '../../src/config/environment.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
-import { loadWell, shardSecrets } from './fixture.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'killswitchd-reload-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+import { fileOf, loadWell, shardSecrets } from './fixture.ts';
 
 const NOTHING = { refusals: [], added: [], removed: [], moved: [], changed: [] };
 
@@ -171,9 +166,8 @@ describe('what may change while the daemon runs', () => {
     ['notify', 'pingUrlFile', 'https://hooks.example/one', 'https://hooks.example/two'],
     ['control', 'tokenFile', 'a-token-of-the-test', 'another-token-of-the-test'],
   ])('is what the file holds that %s.%s names', (section, key, one, other) => {
-    const file = join(folder, key);
+    const file = fileOf(one, 0o600);
     const text = JSON.stringify({ ...BASE, [section]: { [key]: file } });
-    writeFileSync(file, one);
     const running = loadWell(text).config;
     expect(diffConfig(running, loadWell(text).config).same).toBe(true);
     writeFileSync(file, other);
@@ -198,8 +192,7 @@ describe('what cannot change while the daemon runs', () => {
   });
 
   it('is the name of the token file, and neither token is shown; and whether the exchange is embedded', () => {
-    const tokenFile = join(folder, 'new-token');
-    writeFileSync(tokenFile, 'yet-another-token-of-the-test', { mode: 0o400 });
+    const tokenFile = fileOf('yet-another-token-of-the-test');
     expect(diff({ control: { tokenFile } }, {}, { embeddedExchange: true }).refusals).toEqual([
       '--embedded-exchange: runs with off, found on; restart to change it',
       expect.stringMatching(/^exchange.baseUrls: /),

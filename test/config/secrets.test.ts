@@ -1,26 +1,15 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync, writeFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { printConfig } from '../../src/config/print.ts';
 import { makeSecret, readSecrets } from '../../src/config/secrets.ts';
-import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'killswitchd-secrets-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+import { ENVIRONMENT, fileOf, load, loadWell, problemsOf } from './fixture.ts';
 
 /** Reads a key from a file with this content; the secret is well and comes from the environment. */
 function readKeyFile(content: string | Buffer, mode = 0o400) {
-  const path = join(folder, 'key');
-  rmSync(path, { force: true });
-  writeFileSync(path, content);
-  chmodSync(path, mode);
-  return readSecrets(
-    { KILLSWITCHD_API_KEY_FILE: path, KILLSWITCHD_API_SECRET: 'secret-of-the-test' },
-    { demo: false },
-  );
+  const key = { KILLSWITCHD_API_KEY_FILE: fileOf(content, mode) };
+  return readSecrets({ ...key, KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: false });
 }
 
 function problemsWith(content: string | Buffer): readonly string[] {
@@ -29,11 +18,6 @@ function problemsWith(content: string | Buffer): readonly string[] {
 }
 
 describe('a secret from a copy that a service manager made', () => {
-  const write = (name: string) => {
-    const path = join(folder, name);
-    writeFileSync(path, `${name}-of-the-test`, { mode: 0o400 });
-    return path;
-  };
   const readCopy = (copy: string, source: string) => {
     const files = { KILLSWITCHD_API_KEY_FILE: copy, KILLSWITCHD_API_KEY_SOURCE: source };
     const CREDENTIALS_DIRECTORY = '/run/credentials/killswitchd@maker.service';
@@ -41,14 +25,14 @@ describe('a secret from a copy that a service manager made', () => {
   };
 
   it('is read, and refused once its source has changed, with the command that helps', async () => {
-    const source = write('source');
+    const source = fileOf('source-of-the-test');
     await new Promise((resolve) => setTimeout(resolve, 20));
-    const copy = write('copy');
+    const copy = fileOf('copy-of-the-test');
     expect(readCopy(copy, source).kind).toBe('ok');
-    expect(readCopy(copy, join(folder, 'not-to-be-seen')).kind).toBe('ok');
+    expect(readCopy(copy, `${source}-not-to-be-seen`).kind).toBe('ok');
     await new Promise((resolve) => setTimeout(resolve, 20));
     rmSync(source);
-    write('source');
+    writeFileSync(source, 'another-source');
     expect(readCopy(copy, source)).toEqual({
       kind: 'invalid',
       problems: [
@@ -96,8 +80,7 @@ describe('a secret from a file', () => {
   });
 
   it('is refused where key and secret are the same', () => {
-    const path = join(folder, 'same');
-    writeFileSync(path, 'key-of-the-test', { mode: 0o400 });
+    const path = fileOf('key-of-the-test');
     const files = { KILLSWITCHD_API_KEY_FILE: path, KILLSWITCHD_API_SECRET_FILE: path };
     expect(readSecrets(files, { demo: false })).toEqual({
       kind: 'invalid',
@@ -126,10 +109,7 @@ describe('a secret from a file', () => {
 describe('the token of the control listener', () => {
   /** Loads a configuration that names a token file with this content. */
   function loadWithToken(content: string, mode = 0o400, env: Record<string, string> = {}) {
-    const path = join(folder, 'token');
-    rmSync(path, { force: true });
-    writeFileSync(path, content);
-    chmodSync(path, mode);
+    const path = fileOf(content, mode);
     const control = { KILLSWITCHD_CONTROL_LISTEN: '127.0.0.1:17478', KILLSWITCHD_CONTROL_TOKEN_FILE: path };
     return load(null, { ...ENVIRONMENT, ...control, ...env });
   }

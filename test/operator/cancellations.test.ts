@@ -49,11 +49,7 @@ test.each<[string, readonly Notice[], string | null]>([
     [{ ...tripped, durationMs: 4000 }, renewed],
     'possible tripped by 6000, 1 times',
   ],
-  [
-    'a trip whose timer was deleted in time',
-    [fired, tripped, deleted],
-    'certain bot_stale by 4000, 1 times',
-  ],
+  ['a trip whose timer was deleted in time', [fired, tripped, deleted], 'certain bot_stale by 4000, 1 times'],
   ['a delete that came too late', [late], 'possible deleted_late by 5000, 1 times'],
   [
     'a timer that ran out before its delete',

@@ -4,25 +4,13 @@ import { createSystemClock } from '../../src/clock.ts';
 import { HOLDS } from '../../src/core/notice.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
 import type { Clock } from '../../src/ports.ts';
-import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
-import { renderPage, scrape } from './scrape.ts';
+import { metricsOf, renderPage, scrape } from './scrape.ts';
 
 const BASE = 'http://127.0.0.1:1';
 const clock = createSystemClock();
-
-const create = (on: Clock = clock): Metrics =>
-  createMetrics({
-    version: '1.2.3',
-    revision: 'abc',
-    nodeVersion: 'v24',
-    bases: [BASE],
-    bots: ['maker', 'main'],
-    controlReasons: ['foreign_origin', 'no_token'],
-    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
-    clock: on,
-  });
 
 const ofMarket = (samples: ReadonlyMap<string, number>, market: string) =>
   [...samples].flatMap(([name, value]) =>
@@ -39,7 +27,7 @@ const figuresOf = (samples: ReadonlyMap<string, number>) =>
 describe('metrics', () => {
   let metrics: Metrics;
   beforeEach(() => {
-    metrics = create();
+    metrics = metricsOf();
   });
 
   test('every series is there before anything has happened, ten of each market', async () => {
@@ -113,7 +101,7 @@ describe('metrics', () => {
 
   test('beats are counted by bot, and how far apart they are to within a tenth', async () => {
     let monoMs = 0;
-    metrics = create({ ...clock, now: () => ({ ...clock.now(), monoMs }) });
+    metrics = metricsOf({ clock: { ...clock, now: () => ({ ...clock.now(), monoMs }) } });
     for (let beat = 0; beat < 100; beat += 1) {
       monoMs += 1000 + (beat % 3);
       metrics.beatHeard('maker');
@@ -176,13 +164,14 @@ describe('metrics', () => {
     let monoMs = 0;
     let pauses = 0;
     // Every look at this clock takes a millisecond.
-    metrics = create({
+    const slow: Clock = {
       now: () => ({ ...clock.now(), monoMs: monoMs++ }),
       after(delayMs, run) {
         pauses += 1;
         return clock.after(delayMs, run);
       },
-    });
+    };
+    metrics = metricsOf({ clock: slow });
     const markets = Array.from({ length: 2000 }, (_, index) => sampleMarket({ market: `M${index}` }));
     await renderPage(metrics, sampleSnapshot({ markets }));
     expect(pauses).toBeGreaterThan(30);
@@ -190,7 +179,7 @@ describe('metrics', () => {
 
   test("how late the loop woke up is counted, and Node's sampler that wakes it all the time is off", async () => {
     const sampler = vi.spyOn(perfHooks, 'monitorEventLoopDelay');
-    metrics = create();
+    metrics = metricsOf();
     expect(sampler.mock.calls.map(([asked]) => asked?.resolution ?? 10)).toEqual([3_600_000]);
     metrics.wokeUp(-0.4);
     metrics.wokeUp(30);

@@ -2,10 +2,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createOperations } from '../../src/daemon/telling.ts';
 import type { LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
 import { AT, BASES, record } from './recorded.ts';
-import { scrape } from './scrape.ts';
+import { metricsOf, scrape } from './scrape.ts';
 
 const PROBLEM = 'killswitchd.yaml:3: timeoutSeconds: found 4; allowed are 5 to 600';
 
@@ -13,17 +12,8 @@ const PROBLEM = 'killswitchd.yaml:3: timeoutSeconds: found 4; allowed are 5 to 6
 function start(level: LogLevel = 'info') {
   const log = record({ level, onLine: (of) => metrics.countLogLine(of) });
   const { clock, recent } = log;
-  const metrics = createMetrics({
-    version: '1',
-    revision: 'abc',
-    nodeVersion: 'v24',
-    bases: BASES,
-    bots: ['maker'],
-    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
-    controlReasons: ['foreign_origin', 'unauthorised'],
-    configHash: '0000000000ff0000',
-    clock,
-  });
+  const controlReasons = ['foreign_origin', 'unauthorised'];
+  const metrics = metricsOf({ bases: BASES, controlReasons, configHash: '0000000000ff0000', clock });
   const figures = async (...names: readonly string[]) => {
     const samples = await scrape(metrics);
     return names.map((name) => samples.get(`killswitch_${name}`));

@@ -1,8 +1,22 @@
 import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
-import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics, type Metrics, type MetricsOptions } from '../../src/telemetry/metrics.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
+
+/** Metrics of a small daemon, with what a test wants to be different. */
+export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
+  createMetrics({
+    version: '1.2.3',
+    revision: 'abc',
+    nodeVersion: 'v24',
+    bases: ['http://127.0.0.1:1'],
+    bots: ['maker', 'main'],
+    controlReasons: ['foreign_origin', 'no_token'],
+    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
+    clock: createSystemClock(),
+    ...changes,
+  });
 
 /** A page as the web listener sends it. */
 export async function renderPage(
