@@ -76,8 +76,8 @@ const armedFor = (seconds: Readonly<Record<string, number | null>>, more: object
   return { body: JSON.stringify({ armed, counted: true, markets: Object.fromEntries(markets), ...more }) };
 };
 
-describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
-  test.concurrent('tells by the answers whether all markets are armed, and each one', async (context) => {
+describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
+  test('tells by the answers whether all markets are armed, and each one', async (context) => {
     const { server, client } = await together(context, command);
     expect(await client.does('armed')).toBe(false);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: null }));
@@ -94,7 +94,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('problem')).toBe(null);
   });
 
-  test.concurrent('believes an answer no longer than it promised', async (context) => {
+  test('believes an answer no longer than it promised', async (context) => {
     const { server, client } = await together(context, command);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
@@ -106,7 +106,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('armed BTC_USDT')).toBe(true);
   });
 
-  test.concurrent('believes an answer no longer than it promised while the next beat waits for its own', async (context) => {
+  test('believes an answer no longer than it promised while the next beat waits for its own', async (context) => {
     const { server, client } = await together(context, command, { waitSeconds: 2 });
     server.answer(armedFor({ BTC_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
@@ -117,7 +117,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('during 0.7')).toEqual([false, false]);
   });
 
-  test.concurrent('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
+  test('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
     const { server, client } = await together(context, command);
     const endless = { body: `{"armed":true,"counted":true,"more":"${'x'.repeat(3 << 20)}"}` };
     for (const how of [503, { body: '' }, { body: '[]' }, { body: '7' }, endless] as const) {
@@ -145,7 +145,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(client.said()).toContain('no answer from unix:');
   });
 
-  test.concurrent.for([0.5, 'none'] as const)(
+  test.for([0.5, 'none'] as const)(
     'gives a beat up in time where the daemon hangs, told to wait %s s',
     async (waitSeconds, context) => {
       const { server, client } = await together(context, command, { waitSeconds });
@@ -160,7 +160,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     },
   );
 
-  test.concurrent('gives a beat up in time where the answer comes byte by byte', async (context) => {
+  test('gives a beat up in time where the answer comes byte by byte', async (context) => {
     const path = pathFor(context);
     const server = createServer((connection) => {
       const drip = setInterval(() => connection.write('x'), 100);
@@ -174,7 +174,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
-  test.concurrent('holds orders back where a gateway answers with another status or another protocol', async (context) => {
+  test('holds orders back where a gateway answers with another status or another protocol', async (context) => {
     const path = pathFor(context);
     const { body } = armedFor({ BTC_USDT: 50 });
     const heads = [
@@ -193,7 +193,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('problem')).toMatch(/^no answer from unix:/);
   });
 
-  test.concurrent('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
+  test('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
     const { server, client } = await together(context, command, { waitSeconds: Number.POSITIVE_INFINITY });
     server.answer(true);
     expect([await client.does('beat'), await client.does('problem')]).toEqual([true, null]);
@@ -201,14 +201,14 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
       expect(await client.does(`goodbye ${seconds}`), seconds).toBe(true);
   });
 
-  test.concurrent('takes no address that is none', async (context) => {
+  test('takes no address that is none', async (context) => {
     const client = drive(context, command, { KILLSWITCHD_CONTROL: 'unix:/nowhere' });
     expect(await client.does('at 127.0.0.1:1')).toBe(false);
     for (const control of ['http://127.0.0.1:1', '127.0.0.1', 'a b:1', 'unix:control.sock', '::1:17478'])
       expect(await client.does(`at ${control}`), control).toContain('allowed: unix:/PATH or HOST:PORT');
   });
 
-  test.concurrent('says once why a beat does not count', async (context) => {
+  test('says once why a beat does not count', async (context) => {
     const { server, client } = await together(context, command, { raises: true });
     server.answer({ body: '{"armed":false,"counted":false,"why":"the mode is file","markets":{}}' });
     expect(await client.does('beat')).toBe(false);
@@ -217,7 +217,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(client.said().split('the mode is file')).toHaveLength(2);
   });
 
-  test.concurrent('raises where it is asked to, without the token', async (context) => {
+  test('raises where it is asked to, without the token', async (context) => {
     const tokenFile = pathFor(context);
     writeFileSync(tokenFile, 'T7-the.token_of+this/test=9876543210\r\n');
     const server = await serveBeats(context, null);
@@ -235,7 +235,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(client.said()).not.toContain('T7-');
   });
 
-  test.concurrent('waits until all markets are armed, and no longer than it was told', async (context) => {
+  test('waits until all markets are armed, and no longer than it was told', async (context) => {
     const { server, client } = await together(context, command);
     expect(await client.does('wait_armed 0.2')).toBe(false);
     const waiting = client.does('wait_armed');
@@ -248,7 +248,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
-  test.concurrent('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
+  test('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
     const { server, client } = await together(context, command);
     server.answer(true);
     expect(await client.does('beat')).toBe(true);

@@ -2,111 +2,73 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createFileEvidence, createFileLook, type FileLook } from '../../src/liveness/file.ts';
-import { createReal } from './real.ts';
-import { until } from './started.ts';
+import { createFileLook, type FileLook } from '../../src/liveness/file.ts';
 
-function watched(name = 'beat') {
+/** A path in a folder of this test alone, and looks at it or at another one. */
+function looking() {
   const directory = mkdtempSync(join(tmpdir(), 'killswitchd-file-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  const path = join(directory, name);
-  const real = createReal({ onTestFinished });
-  let looks = 0;
+  const path = join(directory, 'beat');
   const look = createFileLook();
-  const evidence = createFileEvidence({
-    clock: real.clock,
-    files: () => [{ bot: 'default', path }],
-    probeEveryMs: () => 50,
-    onProblem: real.onProblem,
-    look: (looked, done) =>
-      look(looked, (found) => {
-        done(found);
-        looks += 1;
-      }),
-  });
-  /** Resolves when two whole looks have been made from now on. */
-  const looked = () => {
-    const enough = looks + 3;
-    return until('two looks', () => looks >= enough);
-  };
-  return { ...real, directory, path, evidence, looked };
+  const find = (at = path) => new Promise<FileLook>((resolve) => look(at, resolve));
+  return { path, find };
 }
 
-test('a real file counts each time that it is touched, never dated later than the touch', async () => {
-  const { said, nowMs, path, start, evidence, looked } = watched();
+test('a real file is another one after each touch: by its time, its content, a time that lies in the past, one in its place', async () => {
+  const { path, find } = looking();
   writeFileSync(path, '');
-  start(evidence);
-  await looked();
-  expect(said).toEqual([]);
-  // By its time, by its content, by another file in its place, and by a time that lies in the past.
   const touches = [
-    () => utimesSync(path, new Date(), new Date()),
+    () => utimesSync(path, 2e9, 2e9),
     () => writeFileSync(path, 'x'),
+    () => utimesSync(path, 1, 1),
     () => {
       writeFileSync(`${path}.new`, 'x');
+      utimesSync(`${path}.new`, 1, 1);
       renameSync(`${path}.new`, path);
     },
-    () => utimesSync(path, 1, 1),
   ];
+  let before = await find();
   for (const touch of touches) {
-    said.length = 0;
-    const beforeMs = nowMs();
+    expect(await find()).toEqual(before);
     touch();
-    const afterMs = nowMs();
-    await until('a beat', () => said.length > 0);
-    await looked();
-    expect(said).toHaveLength(1);
-    expect(said[0]?.datedMs).toBeLessThanOrEqual(afterMs);
-    // A busy machine may be slow to look: not older than seconds.
-    expect(said[0]?.datedMs).toBeGreaterThan(beforeMs - 10_000);
+    const after = await find();
+    expect(after.kind).toBe('present');
+    expect(after).not.toEqual(before);
+    before = after;
   }
 });
 
 test('a path that leads nowhere is told, and the touch counts through a link', async () => {
-  const { said, told, directory, path, start, evidence, looked } = watched();
+  const { path, find } = looking();
   symlinkSync(path, path);
-  start(evidence);
-  await looked();
-  expect(told).toEqual([`default: cannot look at ${path}: ELOOP`]);
+  expect(await find()).toEqual({ kind: 'failed', detail: 'ELOOP' });
   rmSync(path);
-  writeFileSync(join(directory, 'target'), '');
-  symlinkSync(join(directory, 'target'), path);
-  await looked();
-  expect(said).toEqual([]);
-  writeFileSync(join(directory, 'target'), 'x');
-  await until('a beat', () => said.length > 0);
+  symlinkSync(`${path}.target`, path);
+  expect(await find()).toEqual({ kind: 'absent' });
+  writeFileSync(`${path}.target`, '');
+  const before = await find();
+  expect(before.kind).toBe('present');
+  writeFileSync(`${path}.target`, 'x');
+  expect(await find()).not.toEqual(before);
 });
 
 test('a directory that is missing, or a file in its place, means that the file is not there yet', async () => {
-  const look = createFileLook();
-  const found = (path: string) => new Promise<FileLook>((resolve) => look(path, resolve));
-  const { path } = watched();
-  expect(await found(join(path, 'deeper'))).toEqual({ kind: 'absent' });
+  const { path, find } = looking();
+  expect(await find(join(path, 'deeper'))).toEqual({ kind: 'absent' });
   writeFileSync(path, '');
-  expect(await found(join(path, 'deeper'))).toEqual({ kind: 'absent' });
+  expect(await find(join(path, 'deeper'))).toEqual({ kind: 'absent' });
 });
 
 test('what is no file is no evidence, whoever changes it: others make files in a directory, and write to a device', async () => {
-  const { said, told, directory, path, start, evidence, looked } = watched();
-  writeFileSync(join(directory, 'other'), '');
+  const { path, find } = looking();
   mkdirSync(path);
-  start(evidence);
-  await looked();
-  writeFileSync(join(path, 'made-by-somebody-else'), '');
-  await looked();
-  expect(said).toEqual([]);
-  expect(told.at(-1)).toMatch(/cannot look at .*: it is a directory$/);
-  const look = createFileLook();
-  const found = await new Promise<FileLook>((resolve) => look('/dev/null', resolve));
-  expect(found).toEqual({ kind: 'failed', detail: 'it is no regular file' });
+  expect(await find()).toEqual({ kind: 'failed', detail: 'it is a directory' });
+  expect(await find('/dev/null')).toEqual({ kind: 'failed', detail: 'it is no regular file' });
 });
 
 test('a hundred files are all looked at', async () => {
-  const look = createFileLook();
-  const { path } = watched();
+  const { path, find } = looking();
   writeFileSync(path, 'x');
-  const found = await Promise.all(
-    Array.from({ length: 100 }, () => new Promise<FileLook>((resolve) => look(path, resolve))),
-  );
+  const found = await Promise.all(Array.from({ length: 100 }, () => find()));
   expect(found.every(({ kind }) => kind === 'present')).toBe(true);
 });

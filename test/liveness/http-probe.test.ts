@@ -3,12 +3,11 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { openHttpProber } from '../../src/daemon/asking.ts';
-import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
-import { createReal } from './real.ts';
-import { startProcess, until } from './started.ts';
+import type { ProbeAnswer } from '../../src/liveness/http.ts';
+import { until } from './started.ts';
 
 /** A real server on the loopback that says how many connections it has and had. */
-async function serve(handler: RequestListener, host = '127.0.0.1') {
+async function serve(handler: RequestListener, host = '127.0.0.1', listenAt = 0) {
   let had = 0;
   const paths: string[] = [];
   const open = new Set<unknown>();
@@ -21,19 +20,13 @@ async function serve(handler: RequestListener, host = '127.0.0.1') {
     open.add(socket);
     socket.on('close', () => open.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  await new Promise<void>((resolve) => server.listen(listenAt, host, resolve));
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
   const { port } = server.address() as AddressInfo;
   return { url: `http://${host}:${port}`, paths, had: () => had, open: () => open.size };
-}
-
-/** Where nobody listens: nobody is given a port by chance while it is in use at another address of the loopback. */
-async function freeUrl(): Promise<string> {
-  const { url } = await serve(() => undefined);
-  return url.replace('127.0.0.1', '127.0.0.2');
 }
 
 function probing(url: string) {
@@ -112,9 +105,14 @@ describe('one probe', () => {
     expect(await ask()).toEqual({ kind: 'answered', status: 200 });
   });
 
-  test('of an address where nobody listens says so', async () => {
-    const answer = await probing(await freeUrl()).ask();
-    expect(answer).toMatchObject({ kind: 'failed', detail: expect.stringContaining('ECONNREFUSED') });
+  test('of an address where nobody listens says so, and finds the bot that is started there', async () => {
+    // Nobody is given a port by chance while it is in use at another address of the loopback.
+    const { port } = new URL((await serve(() => undefined)).url);
+    const { ask } = probing(`http://127.0.0.2:${port}`);
+    const detail = expect.stringContaining('ECONNREFUSED');
+    expect(await ask()).toEqual({ kind: 'failed', detail });
+    await serve((_request, response) => response.end(), '127.0.0.2', Number(port));
+    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
   });
 
   test.each([
@@ -129,61 +127,5 @@ describe('one probe', () => {
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     expect((await probing(`http://127.0.0.1:${port}/`).ask()).kind).toBe('failed');
-  });
-});
-
-/** A bot of its own process. */
-const BOT = `
-  const server = require('node:http').createServer((request, response) => {
-    response.end('alive');
-  });
-  server.listen(Number(process.env.PORT), process.env.HOST, () => console.log('up'));
-`;
-
-async function watched() {
-  const url = await freeUrl();
-  const { hostname: HOST, port: PORT } = new URL(url);
-  const start = () => startProcess({ onTestFinished }, process.execPath, ['-e', BOT], { HOST, PORT });
-  const bot = start();
-  await until('the bot to listen', () => bot.output().includes('up'));
-  const real = createReal({ onTestFinished });
-  const evidence = createHttpEvidence({
-    clock: real.clock,
-    urls: () => [{ bot: 'default', url }],
-    probeEveryMs: () => 300,
-    onProblem: real.onProblem,
-    open: (url) => openHttpProber(real.clock, url),
-  });
-  real.start(evidence);
-  return { ...real, bot, again: start };
-}
-
-describe('a bot with a URL', () => {
-  test('that hangs gives no evidence of after that, and gives evidence again when it goes on', async () => {
-    const { bot, said, told, nowMs } = await watched();
-    await until('beats', () => said.length >= 3);
-    bot.signal('SIGSTOP');
-    await until('the hang to be seen', () => told.at(-1) === 'default: no whole answer within 300 ms');
-    const beats = said.length;
-    const fromMs = nowMs();
-    await until('more probes', () => nowMs() > fromMs + 1000);
-    expect(said).toHaveLength(beats);
-    bot.signal('SIGCONT');
-    await until('a beat', () => said.length > beats);
-    expect(said.at(-1)?.datedMs).toBeGreaterThan(fromMs);
-  });
-
-  test('that is killed gives no evidence any more, until it is started again', async () => {
-    const { bot, said, told, again, nowMs } = await watched();
-    await until('beats', () => said.length >= 2);
-    bot.signal('SIGKILL');
-    await bot.ended;
-    const deadMs = nowMs();
-    await until('the end to be seen', () => (told.at(-1) ?? '').includes('ECONN'));
-    expect(said.every(({ datedMs }) => datedMs <= deadMs)).toBe(true);
-    const beats = said.length;
-    again();
-    await until('a beat', () => said.length > beats);
-    expect(told.at(-1)).toBe('default: -');
   });
 });
