@@ -64,7 +64,7 @@ export function containersOf(profile: string, image: Image, project: string): Ma
 }
 
 /** As the engine makes it in the container. */
-function addMountPoint(path: string, isFolder: boolean): void {
+export function addMountPoint(path: string, isFolder: boolean): void {
   if (existsSync(path)) return;
   mkdirSync(isFolder ? path : dirname(path), { recursive: true });
   if (!isFolder) writeFileSync(path, '');

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -8,19 +7,20 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   renameSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
-import { eventually, ROOT } from '../process/program.ts';
-import { type Mount, startPod } from './container.ts';
+import { eventually } from '../process/program.ts';
+import { addMountPoint } from './compose.ts';
+import { type ContainerOptions, startPod } from './container.ts';
+import type { Image } from './image.ts';
 import {
   type ContainerSpec,
   environmentOf,
-  imageDefaults,
   KUBERNETES,
   type Labels,
   type Manifest,
@@ -39,21 +39,13 @@ const SIMULATED = ['exchange', '--listen', EXCHANGE, '--orders', 'none', '--even
 
 export type PodStage = Awaited<ReturnType<typeof stagePod>>;
 
-/** Compiles the program as the image does. */
-export function compileInto(directory: string): void {
-  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', directory], {
-    stdio: 'pipe',
-  });
-}
-
 /**
- * A pod that runs what an overlay says: its environment, arguments, files and user, on an exchange of its own. It is
- * rendered with the address of the simulated exchange, the one line that everybody has to edit.
+ * A pod that runs what an overlay says: the image with its environment, arguments, files and user, on an exchange of its
+ * own. It is rendered with the address of the simulated exchange, the one line that everybody has to edit.
  */
 export async function stagePod(
   directory: string,
-  dist: string,
+  image: Image,
   { overlay, podName, secret }: { overlay: string; podName: string; secret: Labels },
 ) {
   const own = mkdtempSync(join(directory, `${podName}-`));
@@ -67,52 +59,49 @@ export async function stagePod(
     spec.volumes.map((volume) => [volume.name, fillVolume(own, volume, spec, manifests, secret)]),
   );
   const pod = await startPod();
-  const image = imageDefaults();
+  const { Entrypoint, Cmd } = image.config;
   const log = join(own, 'events');
   mkdirSync(log);
   const { runAsUser: uid = -1, runAsGroup: gid = -1, fsGroup = -1 } = spec.securityContext;
   chownSync(log, uid, gid);
-  const base = () => ({ ...makeRoot(own, dist), uid, gid, groups: [fsGroup], env: image.env });
+  const hosts = join(own, 'hosts');
+  // The names of Services: everything is on this host.
+  writeFileSync(hosts, '127.0.0.1 localhost bot maker taker\n');
+  const start = ({
+    env,
+    mounts = [],
+    ...options
+  }: Partial<ContainerOptions> & Pick<ContainerOptions, 'command'>) => {
+    const all = [{ from: hosts, to: '/etc/hosts', readOnly: true }, ...mounts];
+    for (const { from, to } of all) addMountPoint(join(image.root, to), statSync(from).isDirectory());
+    const usual = { ...image.container, uid, gid, groups: [fsGroup] };
+    return pod.start({ ...usual, ...options, mounts: all, env: { ...usual.env, ...env } });
+  };
   return {
     spec,
     start(container: ContainerSpec) {
-      const { root, mounts, ...rest } = base();
-      const env = environmentOf(container, podName);
       const { readOnlyRootFilesystem = false, runAsUser = uid, runAsGroup = gid } = container.securityContext;
-      const own: Mount[] = (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
-        mkdirSync(join(root, mountPath), { recursive: true });
-        return { from: volumes.get(name) ?? '', to: mountPath, readOnly };
-      });
-      const command = [
-        ...(container.command ?? image.entrypoint),
-        ...(container.args ?? (container.command === undefined ? image.command : [])),
-      ];
-      return pod.start({
-        ...rest,
-        root,
-        mounts: [...mounts, ...own],
-        env: { ...rest.env, ...env },
+      return start({
+        mounts: (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
+          return { from: volumes.get(name) ?? '', to: mountPath, readOnly };
+        }),
+        env: environmentOf(container, podName),
         readOnlyRoot: readOnlyRootFilesystem,
         uid: runAsUser,
         gid: runAsGroup,
-        command,
+        command: [
+          ...(container.command ?? Entrypoint),
+          ...(container.args ?? (container.command === undefined ? Cmd : [])),
+        ],
       });
     },
     /** Runs any other command of the image beside the containers. */
-    startOther: (command: readonly string[]) => pod.start({ ...base(), command }),
+    startOther: (command: readonly string[]) => start({ command }),
     /** `env` holds the key and secret that it accepts; else they are those of the demo. */
     async startExchange(env: Labels = {}) {
-      const { root, mounts, ...rest } = base();
-      mkdirSync(join(root, 'log'));
-      const exchange = pod.start({
-        ...rest,
-        env: { ...rest.env, ...env },
-        root,
-        mounts: [...mounts, { from: log, to: '/log', readOnly: false }],
-        command: [...image.entrypoint, ...SIMULATED],
-      });
+      const mounts = [{ from: log, to: '/log', readOnly: false }];
+      const exchange = start({ env, mounts, command: [...Entrypoint, ...SIMULATED] });
       await eventually('the exchange', 20_000, () => exchange.output().includes(EXCHANGE));
-      return exchange;
     },
     events: () => readEvents(join(log, 'events.jsonl')),
     filesOf: (volume: string) => readdirSync(volumes.get(volume) ?? '').sort(),
@@ -139,32 +128,6 @@ export async function stagePod(
 function readEvents(file: string): ExchangeEvent[] {
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as ExchangeEvent);
-}
-
-/** What the image holds, put together from this repository, with the libraries that Node is linked with. */
-function makeRoot(own: string, dist: string): { root: string; mounts: Mount[] } {
-  const root = mkdtempSync(join(own, 'root-'));
-  chmodSync(root, 0o755);
-  mkdirSync(join(root, 'etc'));
-  // The names of Services: everything is on this host.
-  writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost bot maker taker\n');
-  const mounts = [
-    { from: '/usr/bin/tini-static', to: '/tini' },
-    { from: realpathSync(process.execPath), to: '/nodejs/bin/node' },
-    { from: dist, to: '/app/dist' },
-    ...['node_modules', 'package.json', 'config'].map((name) => ({
-      from: join(ROOT, name),
-      to: `/app/${name}`,
-    })),
-    ...['/lib', '/lib64'].map((name) => ({ from: realpathSync(name), to: name })),
-  ];
-  for (const { to } of mounts) {
-    const place = join(root, to);
-    const isFile = ['/tini', '/nodejs/bin/node', '/app/package.json'].includes(to);
-    mkdirSync(isFile ? dirname(place) : place, { recursive: true });
-    if (isFile) writeFileSync(place, '');
-  }
-  return { root, mounts: mounts.map((mount) => ({ ...mount, readOnly: true })) };
 }
 
 /** A volume as the kubelet makes it: files behind a link to their version, for the group of the pod. */
