@@ -138,29 +138,11 @@ describe('no document names what does not exist', () => {
 });
 
 /** Flags of other programs that the documents name. */
-const OTHER_FLAGS = [
-  '--experimental-vm-modules',
-  '--unix-socket',
-  '--coverage',
-  '--mutate',
-  '--pack-destination',
-  '--strip-components',
-  '--prefix',
-  '--omit',
-  '--ignore-scripts',
-  '--no-same-owner',
-  '--cluster',
-  '--now',
-  '--allow-downgrades',
-  '--no-pager',
-  '--user',
-  '--namespace',
-  '--quick',
-  '--cpu-prof',
-  '--disable-sigusr1',
-  '--allow-downgrades',
-  '--max-semi-space-size',
-];
+const OTHER_FLAGS =
+  `
+  --experimental-vm-modules --unix-socket --coverage --mutate --pack-destination --strip-components --prefix --omit
+  --ignore-scripts --no-same-owner --cluster --now --allow-downgrades --no-pager --user --namespace --quick
+  --cpu-prof --disable-sigusr1 --max-semi-space-size`.match(/\S+/g) ?? [];
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {

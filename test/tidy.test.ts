@@ -91,6 +91,11 @@ describe('the linter', () => {
   });
 });
 
+/** Folders of tests that mirror none of the sources. */
+const OF_THEIR_OWN = 'bench config contract deploy docs model ops process scenario simulation tidy'.split(
+  ' ',
+);
+
 describe('the sources', () => {
   it('never tell the linter or the compiler to look away', () => {
     const directive = new RegExp(['oxlint-dis', 'eslint-dis', '@ts-ig', '@ts-noch', '@ts-exp'].join('|'));
@@ -113,20 +118,7 @@ describe('the sources', () => {
   });
 
   it('are mirrored by the folders of the tests', () => {
-    const ofTheirOwn = [
-      'contract',
-      'scenario',
-      'process',
-      'ops',
-      'simulation',
-      'config',
-      'tidy',
-      'docs',
-      'deploy',
-      'bench',
-      'model',
-    ];
-    const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);
+    const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...OF_THEIR_OWN]);
     const folders = new Set(inFolder('test').flatMap((path) => foldersOf(path).slice(1, 2)));
     expect([...folders].filter((folder) => !known.has(folder))).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { ask } from './program.ts';
 
 const TIMEOUTS_SECONDS = [5, 10, 15, 30, 60, 120, 300, 600];
 /** Fit to pass the checks of the configuration, and no more. */
-export const SOME_KEY = { KILLSWITCHD_API_KEY: 'some-key', KILLSWITCHD_API_SECRET: 'some-secret' };
+const SOME_KEY = { KILLSWITCHD_API_KEY: 'some-key', KILLSWITCHD_API_SECRET: 'some-secret' };
 
 /** What `check-config --format json` answers for a configuration file with this content. */
 export async function checkConfig(

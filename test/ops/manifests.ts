@@ -1,6 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { IContainer } from 'kubernetes-models/v1/Container';
+import type { IPodSpec } from 'kubernetes-models/v1/PodSpec';
+import type { IProbe } from 'kubernetes-models/v1/Probe';
+import type { IVolume } from 'kubernetes-models/v1/Volume';
 import { parseAllDocuments } from 'yaml';
 import { ROOT } from '../process/program.ts';
 
@@ -9,66 +13,27 @@ export const KUBERNETES = join(ROOT, 'deploy/kubernetes');
 export type Labels = Readonly<Record<string, string>>;
 type Quantities = Readonly<Record<string, string | number>>;
 
-// Objects of Kubernetes, as far as the tests look into them.
+// Objects of Kubernetes, with the fields that the manifests of this repository always have.
 
-export interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string | number };
-  readonly timeoutSeconds: number;
-  readonly initialDelaySeconds?: number;
-}
+type With<T, Field extends keyof T> = T & { readonly [Name in Field]-?: NonNullable<T[Name]> };
 
-export interface ContainerSpec {
-  readonly name: string;
-  readonly image: string;
-  readonly command?: readonly string[];
-  readonly args?: readonly string[];
-  readonly restartPolicy?: string;
-  readonly env?: readonly {
-    readonly name: string;
-    readonly value?: string;
-    readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
-  }[];
-  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+export type Probe = With<IProbe, 'httpGet' | 'timeoutSeconds'>;
+export type Volume = IVolume;
+
+export type ContainerSpec = Omit<With<IContainer, 'image' | 'securityContext'>, `${string}Probe`> & {
+  readonly resources: { readonly requests: Quantities; readonly limits: Quantities };
   readonly startupProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly livenessProbe?: Probe;
-  readonly resources: { readonly requests: Quantities; readonly limits: Quantities };
-  readonly securityContext: SecurityContext;
-  readonly volumeMounts?: readonly {
-    name: string;
-    mountPath: string;
-    readOnly?: boolean;
-    subPath?: string;
-  }[];
-}
+};
 
-interface SecurityContext {
-  readonly runAsNonRoot?: boolean;
-  readonly runAsUser?: number;
-  readonly runAsGroup?: number;
-  readonly fsGroup?: number;
-  readonly allowPrivilegeEscalation?: boolean;
-  readonly readOnlyRootFilesystem?: boolean;
-  readonly privileged?: boolean;
-  readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] };
-  readonly seccompProfile?: { readonly type: string };
-}
-
-export interface Volume {
-  readonly name: string;
-  readonly configMap?: { readonly name: string };
-  readonly secret?: { readonly secretName: string; readonly defaultMode?: number };
-  readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
-}
-
-export interface PodSpec {
+export type PodSpec = Omit<
+  With<IPodSpec, 'volumes' | 'securityContext' | 'terminationGracePeriodSeconds'>,
+  'initContainers' | 'containers'
+> & {
   readonly initContainers?: readonly ContainerSpec[];
   readonly containers: readonly ContainerSpec[];
-  readonly volumes: readonly Volume[];
-  readonly securityContext: SecurityContext;
-  readonly terminationGracePeriodSeconds: number;
-  readonly automountServiceAccountToken?: boolean;
-}
+};
 
 export interface Manifest {
   readonly apiVersion: string;
