@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
@@ -252,7 +252,7 @@ function createSenderCheck(address: ListenAddress, token: () => string | null) {
 /** Without a token nothing fits. */
 function checkToken(header: string | undefined, token: string | null): void {
   const given = /^bearer +(.*)$/is.exec(header ?? '')?.[1];
-  const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();
+  const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
   // Node reads headers byte by byte, so that their text is UTF-8 only after going back to the bytes. Digests are compared:
   // the time that takes tells neither the length of the token nor how much of it was right.
   if (given !== undefined && token !== null) {

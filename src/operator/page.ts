@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { escapeHtml, viewPage } from './page-view.ts';
 import { lookAtOnce } from './page-words.ts';
 import type { StatusDocument } from './status.ts';
 
-/** Colours, in light and dark, and the looks of single things. Colours say nothing that a word does not say too. */
-const BASICS = `
+/** The page's only style sheet, from the top of the page to its end. Colours say nothing that a word does not say too. */
+export const PAGE_STYLE = `
 :root { color-scheme: light dark;
   --ground: #f3f5f8; --surface: #fff; --ink: #141c26; --soft: #526071; --line: #dbe2ea; --track: #e4e9ef;
   --ok: #0b6b63; --warn: #9a4208; --bad: #b01e28; --idle: #566274; --fill: #12948a; --fill-warn: #d9730d; --fill-bad: #d22f38;
@@ -34,10 +34,7 @@ a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-o
 .badge i { font-weight: 700; width: 1em; text-align: center; }
 .bar { display: block; width: 100%; height: 12px; border-radius: 6px; background: var(--track); }
 .bar rect { fill: var(--bar); } .bar .due { fill: none; stroke: var(--ink); opacity: .3; stroke-width: 2; vector-effect: non-scaling-stroke; }
-`;
 
-/** The page from its top to the markets. */
-const TOP = `
 header[data-tone] { border-top: 4px solid var(--bar); }
 header { position: sticky; top: 0; z-index: 1; border-bottom: 1px solid var(--line); background: var(--surface); }
 header .wrap { display: flex; align-items: center; gap: 10px; min-height: 54px; }
@@ -65,10 +62,7 @@ h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px;
 .tiles dt { font-size: 13px; color: var(--soft); } .tiles dd { overflow-wrap: anywhere; }
 .tiles dt + dd { font-size: 30px; line-height: 1.25; font-weight: 650; letter-spacing: -.025em; }
 .tiles [data-tone=warn], .tiles [data-tone=bad] { border-color: var(--bar); } .tiles [data-tone=warn] dt + dd, .tiles [data-tone=bad] dt + dd { color: var(--fore); }
-`;
 
-/** The markets. */
-const MARKETS = `
 .panel, .market { background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
 .markets { display: grid; gap: 12px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 760px), 1fr)); }
 .market { padding: 16px 22px 14px; display: grid; gap: 10px 28px; align-items: start; align-content: start;
@@ -91,10 +85,7 @@ h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015e
 .numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--fore); }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
 details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wrap: anywhere; }
-`;
 
-/** What stands below the markets, and the page on small screens, in print and without the daemon. */
-const REST = `
 .pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 12px; }
 .panel > li { padding: 13px 22px; border-top: 1px solid var(--line); overflow-wrap: anywhere; } .panel > li:first-child { border-top: 0; }
 .panel:empty::after { content: "Nothing yet."; display: block; padding: 13px 22px; color: var(--soft); }
@@ -124,9 +115,6 @@ footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); disp
 @media print { details, header .link { display: none; } }
 `;
 
-/** The page's only style sheet. */
-export const PAGE_STYLE = BASICS + TOP + MARKETS + REST;
-
 const ICON_COLOURS = { ok: '#0f766e', warn: '#c2570c', bad: '#c8232c', idle: '#64748b' } as const;
 
 /** The icon of the tab in the colour of each tone: of many tabs, the one in trouble is seen. */
@@ -141,18 +129,14 @@ function iconOf(tone: keyof typeof ICON_COLOURS): string {
  */
 export const PAGE_POLICY = [
   "default-src 'none'",
-  `script-src '${hashOf(PAGE_SCRIPT)}'`,
-  `style-src '${hashOf(PAGE_STYLE)}'`,
+  `script-src 'sha256-${hash('sha256', PAGE_SCRIPT, 'base64')}'`,
+  `style-src 'sha256-${hash('sha256', PAGE_STYLE, 'base64')}'`,
   "connect-src 'self'",
   'img-src data:',
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
-
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
-}
 
 /** JSON that nothing in it can end: the script reads its first state from it. */
 function dataBlock(status: StatusDocument): string {
