@@ -100,8 +100,17 @@ function explain(error: unknown, address: Place['address'], doubt: string): stri
   const code = codeOf(error);
   const isSocket = address.kind === 'unix';
   const noSocket = `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
+  const isOther =
+    isSocket &&
+    attempt(
+      () => !statSync(address.path).isSocket(),
+      () => false,
+    );
+  const left = isOther
+    ? 'what is there is no socket'
+    : 'nobody listens at the socket any more; the daemon that made it has ended';
   const noListener = isSocket
-    ? `no daemon at ${at}: nobody listens at the socket any more; the daemon that made it has ended`
+    ? `no daemon at ${at}: ${left}`
     : `no daemon at ${at}: nobody listens there; is killswitchd running, with this address in its configuration?`;
   const noEntry = isSocket
     ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`

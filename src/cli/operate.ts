@@ -237,7 +237,10 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const tell = flags.json === true ? () => {} : edge.out;
   if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
-    const lines = ['the configuration is wrong; nothing was changed', ...textsOf(error['problems'])];
+    const lines = [
+      'the configuration was not taken over; nothing was changed',
+      ...textsOf(error['problems']),
+    ];
     throw misconfigured(lines.join('\n'));
   }
   if (!isRecord(json) || error !== null) throw refusal(answer, client.at);

@@ -87,6 +87,10 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
   const find = (variable: 'KILLSWITCHD_API_KEY' | 'KILLSWITCHD_API_SECRET', what: string): Secret | null => {
     const fileVariable = `${variable}_FILE`;
     const { [variable]: value, [fileVariable]: file, [`${variable}_SOURCE`]: source } = environment;
+    if (source === '') {
+      const text = `found an empty text; allowed: the name of the file that ${fileVariable} is a copy of`;
+      return refuse(`${variable}_SOURCE`, text);
+    }
     if (value !== undefined && file !== undefined)
       return refuse(variable, `found beside ${fileVariable}; allowed: one of the two`);
     if (value !== undefined) {

@@ -275,7 +275,7 @@ async function reload(daemon: Daemon, call: Call): Promise<Answer> {
     return [200, answerOf(progress, { result, ...changes, ...more })[1]];
   }
   const { problems } = report;
-  const text = `nothing was changed: the configuration has ${counted(problems.length, 'mistake')}`;
+  const text = `nothing was changed, because of ${counted(problems.length, 'problem')}`;
   return [422, errorBody('config_rejected', text, { problems })];
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -159,7 +159,7 @@ describe('a daemon that is not there', () => {
     const socket = join(folder(), 'control.sock');
     await expectAt(`unix:${socket}`, 'there is no such socket; is killswitchd running');
     writeFileSync(socket, '');
-    await expectAt(`unix:${socket}`, 'nobody listens at the socket any more');
+    await expectAt(`unix:${socket}`, 'what is there is no socket');
     const page = await daemonAt({ tcp: true }, () => ({ text: '<html>' }));
     await expectAt(page.address, 'is no killswitchd daemon');
     await page.close();
@@ -167,7 +167,10 @@ describe('a daemon that is not there', () => {
     const mail = join(folder(), 'mail.sock');
     const server = createServer((connection) => connection.end('220 mail.example ESMTP\r\n')).listen(mail);
     await expectAt(`unix:${mail}`, 'does not speak HTTP');
+    const left = `${mail}.left`;
+    linkSync(mail, left);
     server.close();
+    await expectAt(`unix:${left}`, 'nobody listens at the socket any more');
     const torn = await daemonAt({}, () => (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
       response.write('{"markets":[');

@@ -242,7 +242,7 @@ describe('reload', () => {
     const error = { code: 'config_rejected', message: 'nothing was changed', problems };
     const { code, out, err } = await order('reload', { status: 422, json: { error } });
     expect({ code, out }).toEqual({ code: 78, out: [] });
-    const lines = ['the configuration is wrong; nothing was changed', ...problems];
+    const lines = ['the configuration was not taken over; nothing was changed', ...problems];
     expect(err).toEqual(lines.map((line) => `killswitchd reload: ${line}`));
   });
 

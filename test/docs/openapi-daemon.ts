@@ -224,7 +224,7 @@ const WORDS: Readonly<Record<string, string>> = {
   202: 'some still wait; it goes on',
   404: 'no market of this daemon names the bot',
   409: 'to some it will not happen as things stand',
-  422: 'the configuration has mistakes, and nothing was changed',
+  422: 'the configuration has mistakes, or cannot be read now, and nothing was changed',
   503: 'not so, and why',
 };
 

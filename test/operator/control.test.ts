@@ -142,7 +142,7 @@ const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] 
 const problems = ['markets: one', 'defaults: two'];
 const rejected = {
   code: 'config_rejected',
-  message: 'nothing was changed: the configuration has 2 mistakes',
+  message: 'nothing was changed, because of 2 problems',
 };
 const inForce = { level: 'info', before: 'info', forSeconds: null };
 const all = { done: true, markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }] };
