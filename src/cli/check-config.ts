@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import {
   ASSUMED_ROUND_TRIP_MS,
   type Config,
-  carriedPerSecond,
+  cadenceAt,
   toCoreSettings,
   WHAT_A_STOP_DOES,
   warnOfPace,
@@ -12,7 +12,7 @@ import {
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
 import type { OrderType } from '../core/events.ts';
-import { ASSUMED_ANSWER_MS, describePromise, planCadence, seconds } from '../core/promise.ts';
+import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { ListenError, listenError } from '../operator/listen.ts';
@@ -78,7 +78,7 @@ async function checkConfig(options: Readonly<Record<string, unknown>>, edge: Edg
 /** What the configuration means. `measuredMs`: the round trip; null where it was not measured. */
 function reportOn({ config, warnings }: LoadedConfig, measuredMs: number | null, host: Host) {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
-  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, measuredMs));
+  const { periodsMs } = cadenceAt(settings, measuredMs);
   const answerMs = Math.max(ASSUMED_ANSWER_MS, measuredMs ?? 0);
   return {
     warnings: [...warnings, ...host.warnings, ...warnOfPace(settings, measuredMs)],

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
-import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
+import { carriedPerSecond, planCadence, seconds } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
 import { hashText, isRecord } from '../util/text.ts';
 import { FileSchema, type LivenessMode, type Values } from './schema.ts';
@@ -268,20 +268,17 @@ export const WHAT_A_STOP_DOES = {
 export const ASSUMED_ROUND_TRIP_MS = 100;
 
 /**
- * Renewals a second that this configuration can carry: what the rate limit allows, and with rising nonces, where one
- * request waits for the one before it, no more than the round trip lets through. `roundTripMs` null: not measured.
+ * The cadence that the rate limit allows, and with rising nonces, where one request waits for the one before it, the round
+ * trip. `roundTripMs` null: not measured.
  */
-export function carriedPerSecond(
-  settings: Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>,
-  roundTripMs: number | null,
-): number {
+export function cadenceAt(settings: CoreSettings, roundTripMs: number | null) {
   const assumedMs = settings.nonce === 'window' ? null : ASSUMED_ROUND_TRIP_MS;
-  return carriedAt(settings, roundTripMs ?? assumedMs);
+  return planCadence(settings.markets, carriedPerSecond(settings, roundTripMs ?? assumedMs));
 }
 
 /** Why the markets of a shard cannot be renewed as often as they must be, whatever the round trip is. */
 export function refuseCadence(exchange: Values['exchange'], shard: Values['shard'], fleet: Config['fleet']) {
-  const carried = carriedAt({ ...exchange, budget: budgetOf(exchange, shard) }, null);
+  const carried = carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null);
   return planCadence(marketsOf(shard, fleet).map(toMarketSettings), carried).problems;
 }
 
@@ -289,7 +286,7 @@ export function refuseCadence(exchange: Values['exchange'], shard: Values['shard
 export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): string[] {
   const { markets, nonce, shutdown } = settings;
   if (nonce === 'window') return [];
-  const { problems } = planCadence(markets, carriedPerSecond(settings, roundTripMs));
+  const { problems } = cadenceAt(settings, roundTripMs);
   const stopMs = markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS);
   const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
   const warnings = problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`);

@@ -2,7 +2,7 @@ import {
   ASSUMED_ROUND_TRIP_MS,
   botsOf,
   type Config,
-  carriedPerSecond,
+  cadenceAt,
   hashOf,
   toCoreSettings,
   WHAT_A_STOP_DOES,
@@ -10,7 +10,7 @@ import {
 } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { CoreSettings } from '../core/events.ts';
-import { describePromise, planCadence } from '../core/promise.ts';
+import { describePromise } from '../core/promise.ts';
 import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
@@ -167,7 +167,7 @@ export function introduce(
   const part = `This is shard ${shard} of ${shards}, counted from 0: it has ${markets} of ${fleet} markets.`;
   if (shards > 1) say('shard', { shard, shards, markets, fleet }, part);
   warnings.forEach(warn);
-  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, null));
+  const { periodsMs } = cadenceAt(settings, null);
   if (settings.nonce === 'increasing' && markets > 1) {
     const holds = `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
     say('promise', { promise: [holds] }, holds);
