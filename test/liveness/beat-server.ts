@@ -14,15 +14,7 @@ export interface Received {
 type How = boolean | number | 'never' | { readonly body: string };
 
 /** The beat operations of the control listener, answered as a test says. */
-export interface BeatServer {
-  /** unix:/PATH or HOST:PORT. */
-  readonly control: string;
-  readonly received: Received[];
-  /** What is answered from now on: armed or not, a refusal with this status, this body, or nothing at all. */
-  answer(how: How): void;
-  /** Is gone: connections are refused from now on. */
-  close(): Promise<void>;
-}
+export type BeatServer = Awaited<ReturnType<typeof serveBeats>>;
 
 function receivedFrom({ url, headers }: IncomingMessage, body: string): Received {
   const { pathname, searchParams } = new URL(url ?? '/', 'http://localhost');
@@ -36,11 +28,20 @@ function receivedFrom({ url, headers }: IncomingMessage, body: string): Received
   };
 }
 
+const REFUSAL = { error: { code: 'refused', message: 'the token is not the right one' } };
+
+function replyOf(armed: boolean) {
+  const [expiresInSeconds, expiresAt] = [52.1, Date.now() / 1000 + 52.1];
+  const market = { state: armed ? 'armed' : 'arming', armed, expiresInSeconds, expiresAt };
+  const markets = { BTC_USDT: market, ETH_USDT: { ...market, state: 'armed', armed: true } };
+  return { armed, counted: true, done: armed, bot: 'default', ttlSeconds: 15, markets };
+}
+
 /** Listens on a unix socket, or on the loopback where no path is given; closed when the test ends. */
 export async function serveBeats(
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   path: string | null,
-): Promise<BeatServer> {
+) {
   const received: Received[] = [];
   let how: How = false;
   const server = createServer((request, response) => {
@@ -53,36 +54,15 @@ export async function serveBeats(
       received.push(receivedFrom(request, body));
       if (how === 'never') return;
       if (typeof how === 'object') return void response.end(how.body);
-      response.setHeader('content-type', 'application/json');
-      if (typeof how === 'number') {
-        response.writeHead(how);
-        response.end(
-          JSON.stringify({ error: { code: 'refused', message: 'the token is not the right one' } }),
-        );
-        return;
-      }
-      const market = {
-        state: how ? 'armed' : 'arming',
-        armed: how,
-        expiresInSeconds: 52.1,
-        expiresAt: Date.now() / 1000 + 52.1,
-      };
-      response.end(
-        JSON.stringify({
-          armed: how,
-          counted: true,
-          done: how,
-          bot: 'default',
-          ttlSeconds: 15,
-          markets: { BTC_USDT: market, ETH_USDT: { ...market, state: 'armed', armed: true } },
-        }),
-      );
+      const [status, reply] = typeof how === 'number' ? [how, REFUSAL] : [200, replyOf(how)];
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
     });
   });
   await new Promise<void>((resolve) => {
     if (path === null) server.listen(0, '127.0.0.1', resolve);
     else server.listen(path, resolve);
   });
+  /** Is gone: connections are refused from now on. */
   const close = () =>
     new Promise<void>((resolve) => {
       server.close(() => resolve());
@@ -91,9 +71,11 @@ export async function serveBeats(
   onTestFinished(close);
   const control = path === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${path}`;
   return {
+    /** unix:/PATH or HOST:PORT. */
     control,
     received,
-    answer(next) {
+    /** What is answered from now on: armed or not, a refusal with this status, this body, or nothing at all. */
+    answer(next: How): void {
       how = next;
     },
     close,

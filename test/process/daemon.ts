@@ -38,25 +38,7 @@ export interface Page {
 }
 
 /** The daemon as a process, and what an operator can ask of it. */
-export interface DaemonProcess extends Program {
-  readonly configFile: string;
-  /** Where it takes beats and commands with the option `control`, as `--control` takes it. */
-  readonly socket: string;
-  /** The file that the API secret is read from. */
-  readonly secretFile: string;
-  /** The lines of the log with this event code. */
-  readonly logged: (event: string) => readonly LogLine[];
-  /** The markets of those lines, in alphabetical order. */
-  readonly marketsLogged: (event: string) => readonly string[];
-  /** Address of the status page; waits for it to be served. */
-  readonly web: () => Promise<string>;
-  readonly get: (path: string) => Promise<Page>;
-  /** The sum of all series of a metric whose labels contain these. */
-  readonly metric: (name: string, labels?: Readonly<Record<string, string>>) => Promise<number>;
-  /** Resolves once `/readyz` answers 200. */
-  readonly ready: (withinMs?: number) => Promise<void>;
-  readonly sabotage: (sabotage: Sabotage) => void;
-}
+export type DaemonProcess = ReturnType<typeof runDaemon>;
 
 const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
 
@@ -69,6 +51,7 @@ export function writeFiles(directory: string, options: DaemonOptions) {
     writeFileSync(path, content, { mode: 0o600 });
     return path;
   };
+  /** Where a daemon takes beats and commands with the option `control`, as `--control` takes it. */
   const socket = `unix:${join(directory, 'control.sock')}`;
   const secretFile = file('api-secret', `${secret}\n`);
   const content = {
@@ -88,7 +71,7 @@ export function writeFiles(directory: string, options: DaemonOptions) {
 }
 
 /** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
-export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
+export function runDaemon(directory: string, options: DaemonOptions) {
   const { canSabotage = false, bot } = options;
   const { env, ...files } = writeFiles(directory, options);
   const sabotageFile = join(directory, 'sabotage.json');
@@ -102,17 +85,17 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
     ...program,
     ...observe(program),
     ...files,
-    sabotage(sabotage) {
+    sabotage(sabotage: Sabotage): void {
       writeFileSync(sabotageFile, JSON.stringify(sabotage));
       program.signal('SIGUSR2');
     },
   };
 }
 
-function observe(
-  program: Program,
-): Pick<DaemonProcess, 'logged' | 'marketsLogged' | 'web' | 'get' | 'metric' | 'ready'> {
-  const logged = (event: string) => logOf(program, event);
+function observe(program: Program) {
+  /** The lines of the log with this event code. */
+  const logged = (event: string): readonly LogLine[] => logOf(program, event);
+  /** Address of the status page; waits for it to be served. */
   const web = () =>
     eventually('the address of the status page', 60_000, () => {
       if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
@@ -124,14 +107,18 @@ function observe(
   };
   return {
     logged,
-    marketsLogged: (event) =>
+    /** The markets of those lines, in alphabetical order. */
+    marketsLogged: (event: string): readonly string[] =>
       logged(event)
         .map(({ market = '' }) => market)
         .sort(),
     web,
     get,
-    metric: async (name, labels = {}) => sumOf((await get('/metrics')).body, name, labels),
-    async ready(withinMs = 15_000) {
+    /** The sum of all series of a metric whose labels contain these. */
+    metric: async (name: string, labels: Readonly<Record<string, string>> = {}) =>
+      sumOf((await get('/metrics')).body, name, labels),
+    /** Resolves once `/readyz` answers 200. */
+    async ready(withinMs = 15_000): Promise<void> {
       await eventually(`/readyz\n${said(program)}`, withinMs, async () =>
         (await get('/readyz')).status === 200 ? true : null,
       );

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Started, startProcess } from '../liveness/started.ts';
+import { runs } from './exec-play.ts';
 import type { Scope } from './harness.ts';
 import { eventually, MAIN, type Program, ROOT, runProgram, sleep } from './program.ts';
 import { exchangeAt, ofKind } from './simulated-exchange.ts';
@@ -26,14 +27,6 @@ const STORY = [
   /^ *\d+\.\d s +Bot +"goodbye"/m,
   /^ *\d+\.\d s +Bot +Process \d+ has ended with exit code 0\./m,
 ];
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
 
 const botOf = (demo: Started) =>
   eventually('the start of the bot', 60_000, () => {
@@ -67,7 +60,7 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
     expect(new Set(hosts)).toEqual(new Set(['127.0.0.1']));
     expect(told).not.toContain('\u001b');
     expect(told).not.toContain('XRP_USDT');
-    expect(isRunning(pid)).toBe(false);
+    expect(runs(pid)).toBe(false);
   });
 
   test('draws on a terminal in place, and Ctrl-C ends it while its bot stands still', async (context) => {
@@ -77,12 +70,12 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
     );
     await sleep(1000);
     const pid = Number(/Process (\d+) starts/.exec(terminal.shown())?.[1]);
-    expect(isRunning(pid)).toBe(true);
+    expect(runs(pid)).toBe(true);
     const drawn = terminal.shown().split('\r\u001b[K');
     expect(drawn.filter((text) => /beat \d\.\d s ago/.test(text)).length).toBeGreaterThan(5);
     terminal.type('\u0003');
     expect(await terminal.ended).toBe(130);
-    expect(isRunning(pid)).toBe(false);
+    expect(runs(pid)).toBe(false);
   });
 
   test('ends at once by SIGTERM, however early that comes', async (context) => {

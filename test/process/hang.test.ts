@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { writeFiles } from './daemon.ts';
-import { PROCESS } from './exec-play.ts';
+import { PROCESS, runs } from './exec-play.ts';
 import { guard, stageFor } from './harness.ts';
 import { eventually, MAIN, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
@@ -74,14 +74,7 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     // The exchange goes away: the last words are for standard error, which is the same terminal.
     await exchange.addFaults({ kind: 'hang', mode: 'drop' });
     process.kill(Number(children), 'SIGTERM');
-    const stillThere = () => {
-      try {
-        return process.kill(Number(children), 0);
-      } catch {
-        return false;
-      }
-    };
-    await eventually('the end of the daemon', 8000, () => (stillThere() ? null : true));
+    await eventually('the end of the daemon', 8000, () => (runs(Number(children)) ? null : true));
   });
 });
 

@@ -7,7 +7,7 @@ import { afterAll } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
-import { type DaemonOptions, type DaemonProcess, runDaemon } from './daemon.ts';
+import { type DaemonOptions, runDaemon } from './daemon.ts';
 import { type Program, type RunOptions, runProgram, startInTurn } from './program.ts';
 import { connectTo, DEMO, exchangeAt, type RunningExchange } from './simulated-exchange.ts';
 
@@ -21,18 +21,7 @@ export interface ExchangeOptions {
 }
 
 /** What one test starts; it all ends with the test. */
-export interface Stage {
-  /** A directory of this test alone. */
-  readonly directory: string;
-  /** Runs any command of the program. */
-  readonly run: (args: readonly string[], options?: RunOptions) => Promise<Program>;
-  /** Opens a simulated exchange with no orders in its books, in the process of the test: a start is half a second. */
-  readonly exchange: (options?: ExchangeOptions) => Promise<RunningExchange>;
-  /** Starts one as a process, for a test that keeps its own one busy or needs a flag of the command. */
-  readonly exchangeProcess: (args?: readonly string[], options?: RunOptions) => Promise<RunningExchange>;
-  /** Starts the daemon and does not wait for more than its process. */
-  readonly daemon: (options: DaemonOptions) => Promise<DaemonProcess>;
-}
+export type Stage = ReturnType<typeof stageFor>;
 
 /** What knows when a test is over. */
 export interface Scope {
@@ -49,7 +38,7 @@ export function scopeOfBlock(): Scope {
 }
 
 /** Sets the stage of one test: whatever it starts is killed, by its process id, when the test ends. */
-export function stageFor({ onTestFinished }: Scope): Stage {
+export function stageFor({ onTestFinished }: Scope) {
   const directory = mkdtempSync(join(tmpdir(), 'killswitchd-'));
   const started: Program[] = [];
   const opened: RunningExchange[] = [];
@@ -65,9 +54,12 @@ export function stageFor({ onTestFinished }: Scope): Stage {
     rmSync(directory, { recursive: true, force: true });
   });
   return {
+    /** A directory of this test alone. */
     directory,
-    run: (args, options) => start(() => runProgram(args, options)),
-    async exchange({ listen = '127.0.0.1:0', secret = DEMO.secret, markets } = {}) {
+    /** Runs any command of the program. */
+    run: (args: readonly string[], options?: RunOptions) => start(() => runProgram(args, options)),
+    /** Opens a simulated exchange with no orders in its books, in the process of the test: a start is half a second. */
+    async exchange({ listen = '127.0.0.1:0', secret = DEMO.secret, markets }: ExchangeOptions = {}) {
       const { hostname: host, port } = new URL(`http://${listen}`);
       const server = await startSimulatedServer({
         clock: createSystemClock(),
@@ -78,9 +70,14 @@ export function stageFor({ onTestFinished }: Scope): Stage {
       opened.push(exchange);
       return exchange;
     },
-    exchangeProcess: async (args = ['--listen', '127.0.0.1:0'], options = {}) =>
-      connectTo(await start(() => runProgram(['exchange', '--orders', 'none', ...args], options))),
-    daemon: (options) => start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
+    /** Starts one as a process, for a test that keeps its own one busy or needs a flag of the command. */
+    exchangeProcess: async (
+      args: readonly string[] = ['--listen', '127.0.0.1:0'],
+      options: RunOptions = {},
+    ) => connectTo(await start(() => runProgram(['exchange', '--orders', 'none', ...args], options))),
+    /** Starts the daemon and does not wait for more than its process. */
+    daemon: (options: DaemonOptions) =>
+      start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
   };
 }
 

@@ -39,22 +39,7 @@ export interface Exit {
 }
 
 /** The real program as a process of its own. */
-export interface Program {
-  readonly pid: number;
-  /** Unix milliseconds. */
-  readonly startedAtMs: number;
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  readonly hasExited: () => boolean;
-  /** It wrote something, or has ended; always so where some of its output is not read here. */
-  readonly isUp: () => boolean;
-  /** Sends a signal to this process and to nobody else. */
-  readonly signal: (signal: NodeJS.Signals) => void;
-  /** Resolves when the process has ended and everything it wrote was read; rejects after `withinMs` (15 s). */
-  readonly exit: (withinMs?: number) => Promise<Exit>;
-  /** Closes the reading end of its standard output, as a reader does that dies. */
-  readonly closeStdout: () => void;
-}
+export type Program = ReturnType<typeof runProgram>;
 
 /** Waits `ms`; the tests judge by the exchange's event log, not by when they wake up. */
 export function sleep(ms: number): Promise<void> {
@@ -95,7 +80,7 @@ process.on('exit', () => {
 });
 
 /** Starts `killswitchd` with these arguments. */
-export function runProgram(args: readonly string[], options: RunOptions = {}): Program {
+export function runProgram(args: readonly string[], options: RunOptions = {}) {
   const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
   const startedAtMs = Date.now();
   const startedMs = performance.now();
@@ -130,27 +115,30 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   const closed = once(child, 'close').then(
     (): Exit => ({ code: child.exitCode, signal: child.signalCode, afterMs }),
   );
-  const program: Program = {
+  const outputs = { stdout: () => stdout, stderr: () => stderr };
+  return {
     pid: child.pid ?? 0,
+    /** Unix milliseconds. */
     startedAtMs,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    ...outputs,
     hasExited: () => !running.has(child),
+    /** It wrote something, or has ended; always so where some of its output is not read here. */
     isUp: () =>
       !running.has(child) || stdout + stderr !== '' || (options.stdout ?? options.stderr) !== undefined,
-    signal: (signal) => void child.kill(signal),
-    exit: (withinMs = 15_000) =>
+    /** Sends a signal to this process and to nobody else. */
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Resolves when the process has ended and everything it wrote was read. */
+    exit: (withinMs = 15_000): Promise<Exit> =>
       Promise.race([
         closed,
         sleep(withinMs).then(() => {
-          throw new Error(
-            `killswitchd ${args[0]} did not end within ${withinMs} ms. It said:\n${said(program)}`,
-          );
+          const what = `killswitchd ${args[0]} did not end within ${withinMs} ms`;
+          throw new Error(`${what}. It said:\n${said(outputs)}`);
         }),
       ]),
+    /** Closes the reading end of its standard output, as a reader does that dies. */
     closeStdout: () => void child.stdout?.destroy(),
   };
-  return program;
 }
 
 /** A start costs a second of computing: those of one test file follow each other, so that nobody running starves. */
@@ -166,6 +154,6 @@ export function startInTurn<P extends Program>(start: () => P): Promise<P> {
 }
 
 /** The end of what a process wrote, for the message of a failing test. */
-export function said(program: Program): string {
+export function said(program: Pick<Program, 'stdout' | 'stderr'>): string {
   return `${program.stdout().slice(-3000)}\n${program.stderr().slice(-1500)}`;
 }

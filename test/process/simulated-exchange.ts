@@ -12,26 +12,7 @@ type Holding<E, K> = E extends { readonly kind: infer Own } ? (K extends Own ? E
 export type EventOf<K extends EventKind> = Holding<ExchangeEvent, K>;
 
 /** A simulated exchange that runs. */
-export interface RunningExchange {
-  readonly url: string;
-  /** Kills it: its connections break, and nobody listens any more. */
-  readonly end: () => Promise<unknown>;
-  /** Everything that happened so far, oldest first. */
-  readonly events: () => Promise<Events>;
-  /** The exchange's clock, Unix milliseconds. */
-  readonly nowMs: () => Promise<number>;
-  readonly placeOrders: (...orders: readonly RestingOrder[]) => Promise<void>;
-  readonly addFaults: (...faults: readonly Fault[]) => Promise<void>;
-  readonly clearFaults: () => Promise<void>;
-  /** Arms a timer as another program of the same account would. */
-  readonly arm: (market: string, timeoutSeconds: number) => Promise<void>;
-  /** Resolves with the first event that fits; rejects after `withinMs`. */
-  readonly event: <K extends EventKind>(
-    kind: K,
-    withinMs: number,
-    fits?: (event: EventOf<K>) => boolean,
-  ) => Promise<EventOf<K>>;
-}
+export type RunningExchange = ReturnType<typeof exchangeAt>;
 
 export interface RestingOrder {
   readonly market: string;
@@ -56,7 +37,7 @@ async function armAs(url: string, market: string, timeoutSeconds: number): Promi
 }
 
 /** Reads the address off the first line of an exchange that was just started. */
-export async function connectTo(program: Program): Promise<RunningExchange> {
+export async function connectTo(program: Program) {
   const url = await eventually('the address of the exchange', 15_000, () => {
     if (program.hasExited()) throw new Error(`the exchange ended:\n${said(program)}`);
     const [line, rest] = program.stdout().split('\n', 2);
@@ -69,7 +50,7 @@ export async function connectTo(program: Program): Promise<RunningExchange> {
 }
 
 /** The control endpoints of an exchange; `end` kills it. */
-export function exchangeAt(url: string, end: RunningExchange['end']): RunningExchange {
+export function exchangeAt(url: string, end: () => Promise<unknown>) {
   let known: Events = [];
   /** What is known already is not asked for again; `waitMs`: waits so long for something new. */
   const events = async (waitMs = 0): Promise<Events> => {
@@ -81,20 +62,29 @@ export function exchangeAt(url: string, end: RunningExchange['end']): RunningExc
   };
   return {
     url,
+    /** Kills it: its connections break, and nobody listens any more. */
     end,
+    /** Everything that happened so far, oldest first. */
     events: () => events(),
+    /** The exchange's clock, Unix milliseconds. */
     nowMs: async () => ((await ask(`${url}/simulator/state`)) as { nowMs: number }).nowMs,
-    async placeOrders(...orders) {
+    async placeOrders(...orders: readonly RestingOrder[]) {
       await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
     },
-    async addFaults(...faults) {
+    async addFaults(...faults: readonly Fault[]) {
       await ask(`${url}/simulator/faults`, json(faults));
     },
     async clearFaults() {
       await ask(`${url}/simulator/faults`, { method: 'DELETE' });
     },
-    arm: (market, timeoutSeconds) => armAs(url, market, timeoutSeconds),
-    event: (kind, withinMs, fits = () => true) =>
+    /** Arms a timer as another program of the same account would. */
+    arm: (market: string, timeoutSeconds: number) => armAs(url, market, timeoutSeconds),
+    /** Resolves with the first event that fits; rejects after `withinMs`. */
+    event: <K extends EventKind>(
+      kind: K,
+      withinMs: number,
+      fits: (event: EventOf<K>) => boolean = () => true,
+    ) =>
       eventually(`event ${kind}`, withinMs, async () => ofKind(await events(200), kind).find(fits) ?? null),
   };
 }
