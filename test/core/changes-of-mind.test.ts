@@ -122,14 +122,3 @@ test('a request is given up once, also when the end of a stop finds it', () => {
   expect(new Set(aborted).size).toBe(aborted.length);
   expect(driver.finished()).toHaveLength(1);
 });
-
-test('a market that comes back before it was gone counts as added', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.reload({ markets: ['BBB'] });
-  driver.settle(driver.takeOne(), LOST);
-  driver.reload({ markets: ['AAA', 'BBB'] });
-  expect(driver.notices('reloaded').map(({ added, removed }) => [added, removed])).toEqual([
-    [[], ['AAA']],
-    [['AAA'], []],
-  ]);
-});

@@ -1,4 +1,5 @@
 import { bounds } from '../../src/core/belief.ts';
+import { type Awaited, progressOf } from '../../src/core/commands.ts';
 import { createState } from '../../src/core/create.ts';
 import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
@@ -31,6 +32,7 @@ export function createDriver(options: SettingsOptions = {}) {
   const writes: Write[] = [];
   const waiting: { readonly write: Write; readonly dueMs: number }[] = [];
   let taken = 0;
+  let seen = 0;
   let leavesAtOnce = true;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
@@ -69,9 +71,16 @@ export function createDriver(options: SettingsOptions = {}) {
     /** A word of the bot, said now. */
     say: (says: BotWord, bot = 'bot') => feed({ kind: 'evidence', bot, says, agoMs: 0 }),
     /** Gives an operator's command; null for all markets. */
-    operate: (does: CommandName, markets: readonly string[] | null = null, forMs = 0) =>
-      feed({ kind: 'operate', command: { does, markets, forMs } }),
-    reload: (changed: SettingsOptions) => feed({ kind: 'reload', settings: coreSettings(changed) }),
+    operate(does: CommandName, markets: readonly string[] | null = null, forMs = 0): Effect[] {
+      seen = writes.length;
+      return feed({ kind: 'operate', command: { does, markets, forMs } });
+    },
+    reload(changed: SettingsOptions): Effect[] {
+      seen = writes.length;
+      return feed({ kind: 'reload', settings: coreSettings(changed) });
+    },
+    /** How far what somebody waits for has come. */
+    progress: (awaited: Awaited, market = 'AAA') => progressOf(state, awaited, driver.market(market)),
     stop: (policy: 'delete' | 'keep' | 'handoff' = 'delete') =>
       feed({ kind: 'stop', policy, why: 'SIGTERM' }),
     /** What an operator sees. */
@@ -156,6 +165,13 @@ export function createDriver(options: SettingsOptions = {}) {
         }
       }
     },
+    /** What is written (for a market, or all) from the last command, reload or look on: seconds, null for a delete. */
+    written(forMs: number, of: string | null = null): (number | null)[] {
+      driver.live(forMs);
+      const fresh = writes.slice(seen).filter(({ market }) => of === null || market === of);
+      seen = writes.length;
+      return fresh.map(({ timeoutSeconds }) => timeoutSeconds);
+    },
     market: (name: string): MarketState => {
       const market = state.byName.get(name);
       if (market === undefined) throw new Error(`no market ${name}`);
@@ -167,6 +183,15 @@ export function createDriver(options: SettingsOptions = {}) {
   return driver;
 }
 export type Driver = ReturnType<typeof createDriver>;
+
+/** A driver whose timers are armed, and whose writes were looked at. */
+export function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver(options);
+  driver.tick();
+  driver.live(2000);
+  driver.take();
+  return driver;
+}
 
 /** The address answers a ping well, or not at all. */
 export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver, LOST } from './driver.ts';
-import { armed, operate, progress } from './operating.ts';
+import { armed, createDriver, type Driver, LOST } from './driver.ts';
 
 const STAY = 'AAA has no timer any more: its orders stay.';
 const PERHAPS =
@@ -19,7 +18,7 @@ function deleting() {
   const driver = createDriver();
   driver.arm();
   driver.wait(1000);
-  operate(driver, 'disarm');
+  driver.operate('disarm');
   return { driver, write: driver.takeOne() };
 }
 
@@ -29,7 +28,7 @@ describe('orders are said to stay', () => {
     driver.wait(57_900);
     driver.settle(write, DELETED);
     expect(said(driver)).toEqual([false]);
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 
   test('whatever answers to a second delete after that', () => {
@@ -40,35 +39,35 @@ describe('orders are said to stay', () => {
     driver.settle(write, DELETED);
     expect(said(driver).length).toBeGreaterThan(2);
     expect(said(driver).some(Boolean)).toBe(false);
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 
   test('where no renewal was ever confirmed, and the first was lost', () => {
     const driver = createDriver();
     driver.tick();
     driver.settle(driver.takeOne(), LOST);
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.settle(driver.takeOne(), DELETED);
     expect(said(driver)).toEqual([false]);
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 
   test('where there never was a timer', () => {
     const driver = createDriver();
-    operate(driver, 'disarm');
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    driver.operate('disarm');
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 
   test('again, once a timer was armed and deleted in time after one that may have fired', () => {
     const { driver, write } = deleting();
     driver.wait(59_000);
     driver.settle(write, DELETED);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.live(3000);
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.live(1000);
     expect(said(driver).slice(-1)).toEqual([false]);
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 });
 
@@ -77,16 +76,16 @@ describe('orders are said to stay once a delete was confirmed in time', () => {
     const driver = createDriver();
     driver.arm();
     driver.wait(1000);
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.settle(driver.takeOne(), DELETED);
     driver.wait(99_000);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.settle(driver.takeOne(), LOST);
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.wait(1000);
     for (const write of driver.take()) driver.settle(write, DELETED);
     expect(said(driver).slice(0, 2)).toEqual([false, false]);
-    expect(progress(driver, 'disarm').says).toBe(STAY);
+    expect(driver.progress('disarm').says).toBe(STAY);
   });
 });
 
@@ -95,8 +94,8 @@ describe('orders are not said to stay', () => {
     const { driver, write } = deleting();
     driver.settle(write, LOST);
     lose(driver, 80_000);
-    operate(driver, 'disarm');
-    expect(progress(driver, 'disarm')).toMatchObject({
+    driver.operate('disarm');
+    expect(driver.progress('disarm')).toMatchObject({
       state: 'done',
       says: expect.stringMatching(/it has fired/),
     });
@@ -109,10 +108,10 @@ describe('orders are not said to stay', () => {
     lose(driver, 70_000);
     driver.say('beat');
     for (const write of driver.take()) driver.settle(write, LOST);
-    operate(driver, 'pause', null, 600_000);
+    driver.operate('pause', null, 600_000);
     driver.live(3000);
     expect(said(driver)).toEqual([true]);
-    expect(progress(driver, 'pause').says).toBe(PERHAPS);
+    expect(driver.progress('pause').says).toBe(PERHAPS);
   });
 
   test('from the moment on at which the timer may have fired before its delete was confirmed', () => {
@@ -120,7 +119,7 @@ describe('orders are not said to stay', () => {
     driver.wait(58_000);
     driver.settle(write, DELETED);
     expect(said(driver)).toEqual([true]);
-    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+    expect(driver.progress('disarm').says).toBe(PERHAPS);
   });
 
   test('nor by the answer to a second delete', () => {
@@ -130,7 +129,7 @@ describe('orders are not said to stay', () => {
     driver.wait(55_000);
     for (const late of [write, ...others]) driver.settle(late, DELETED);
     expect(said(driver).every(Boolean)).toBe(true);
-    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+    expect(driver.progress('disarm').says).toBe(PERHAPS);
   });
 
   test('where the deletes before it were lost, whichever answers first', () => {
@@ -139,20 +138,19 @@ describe('orders are not said to stay', () => {
     lose(driver, 60_000);
     driver.live(3000);
     expect(said(driver)[0]).toBe(true);
-    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
-    operate(driver, 'disarm');
+    expect(driver.progress('disarm').says).toBe(PERHAPS);
+    driver.operate('disarm');
     driver.live(1000);
-    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+    expect(driver.progress('disarm').says).toBe(PERHAPS);
   });
 
   test('where the timer ran out while it was wanted, as in an outage', () => {
     const driver = armed();
-    driver.take();
     lose(driver, 61_000);
-    operate(driver, 'pause', null, 600_000);
+    driver.operate('pause', null, 600_000);
     driver.live(3000);
     expect(said(driver)).toEqual([true]);
-    expect(progress(driver, 'pause').says).toBe(PERHAPS);
+    expect(driver.progress('pause').says).toBe(PERHAPS);
   });
 
   test('by a goodbye either', () => {
@@ -163,14 +161,14 @@ describe('orders are not said to stay', () => {
     driver.say('goodbye');
     driver.live(3000);
     expect(said(driver)).toEqual([true]);
-    expect(progress(driver, 'goodbye').says).toBe(PERHAPS);
+    expect(driver.progress('goodbye').says).toBe(PERHAPS);
   });
 
   test('of a market whose timer has surely fired', () => {
     const driver = armed();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(30_000);
-    operate(driver, 'disarm');
-    expect(progress(driver, 'disarm').says).toBe(FIRED);
+    driver.operate('disarm');
+    expect(driver.progress('disarm').says).toBe(FIRED);
   });
 });

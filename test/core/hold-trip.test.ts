@@ -1,35 +1,34 @@
 import { describe, expect, test } from 'vitest';
-import { BAD_KEY, LOST } from './driver.ts';
-import { armed, operate, progress, written } from './operating.ts';
+import { armed, BAD_KEY, LOST } from './driver.ts';
 
 describe('trip', () => {
   test('cuts the timer to 5 s once, and renews it no more', () => {
     const driver = armed();
-    operate(driver, 'trip');
-    expect(written(driver, 30_000)).toEqual([5]);
+    driver.operate('trip');
+    expect(driver.written(30_000)).toEqual([5]);
     expect(driver.notices('tripped')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
-    expect(progress(driver, 'trip').state).toBe('done');
+    expect(driver.progress('trip').state).toBe('done');
   });
 
   test('makes a timer where none is, for the orders shall go', () => {
     const driver = armed();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.live(1000);
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([5]);
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([5]);
   });
 
   test('works for a dead bot', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say('fail');
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([5]);
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([5]);
   });
 
   test('is not undone by a stop, which leaves the timer to fire', () => {
     const driver = armed();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(500);
     driver.take();
     driver.stop();
@@ -39,16 +38,16 @@ describe('trip', () => {
 
   test('of a market whose timer is no longer than that leaves it to fire', () => {
     const driver = armed({ markets: ['AAA:5'] });
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([]);
-    expect(progress(driver, 'trip').state).toBe('done');
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([]);
+    expect(driver.progress('trip').state).toBe('done');
   });
 
   test('leaves no low slack behind when the market is armed again before it fires', () => {
     const driver = armed();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(4000);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.live(5000);
     const slacks = driver.notices('renewed').flatMap(({ slackRatio }) => slackRatio ?? []);
     expect(Math.min(...slacks)).toBeGreaterThan(0.8);
@@ -58,39 +57,39 @@ describe('trip', () => {
     const driver = armed();
     driver.live(1000, 20, (write) => driver.settle(write, LOST));
     driver.take();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.settle(driver.takeOne(), LOST);
-    operate(driver, 'disarm');
-    expect(written(driver, 5000)).not.toContain(5);
+    driver.operate('disarm');
+    expect(driver.written(5000)).not.toContain(5);
   });
 
   test('is undone by arm alone', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say('beat');
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(1000);
     driver.say('beat');
-    operate(driver, 'resume');
-    expect(written(driver, 2000)).toEqual([]);
-    operate(driver, 'arm');
-    expect(written(driver, 2000)[0]).toBe(60);
+    driver.operate('resume');
+    expect(driver.written(2000)).toEqual([]);
+    driver.operate('arm');
+    expect(driver.written(2000)[0]).toBe(60);
   });
 });
 
 describe('arm after a trip', () => {
   test('is done when the whole of the timeout is confirmed, not for what the trip has left', () => {
     const driver = armed();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(1000);
-    operate(driver, 'arm');
-    expect(progress(driver, 'arm')).toMatchObject({
+    driver.operate('arm');
+    expect(driver.progress('arm')).toMatchObject({
       state: 'waiting',
       says: expect.stringMatching(
         /^AAA has a timer for another [23](\.\d)? s, and is not confirmed renewed yet\.$/,
       ),
     });
     driver.live(1000);
-    expect(progress(driver, 'arm')).toMatchObject({
+    expect(driver.progress('arm')).toMatchObject({
       state: 'done',
       says: expect.stringMatching(/^AAA is armed and renewed: 5\d/),
     });
@@ -98,16 +97,16 @@ describe('arm after a trip', () => {
 
   test('is impossible with a refused key, whatever the trip has left', () => {
     const driver = armed();
-    operate(driver, 'trip');
+    driver.operate('trip');
     driver.live(1000);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.live(1500, 20, (write) => driver.settle(write, BAD_KEY));
-    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
+    expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
   });
 
   test('is done with an exchange that grants another time than it was asked for', () => {
     const driver = armed();
     driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
-    expect(progress(driver, 'arm')).toMatchObject({ state: 'done' });
+    expect(driver.progress('arm')).toMatchObject({ state: 'done' });
   });
 });

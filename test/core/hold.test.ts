@@ -1,20 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
-import { BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
-import { armed, operate, progress, written } from './operating.ts';
+import { armed, BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
-    operate(driver, 'disarm', ['AAA']);
-    expect(progress(driver, 'disarm').state).toBe('waiting');
+    driver.operate('disarm', ['AAA']);
+    expect(driver.progress('disarm').state).toBe('waiting');
     driver.live(30_000);
     const after = driver.writes.filter(({ market, atMs }) => market === 'AAA' && atMs >= 2000);
     expect(after.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
     expect(
       driver.writes.filter(({ market, atMs }) => market === 'BBB' && atMs >= 2000).length,
     ).toBeGreaterThan(3);
-    expect(progress(driver, 'disarm')).toEqual({
+    expect(driver.progress('disarm')).toEqual({
       market: 'AAA',
       state: 'done',
       says: 'AAA has no timer any more: its orders stay.',
@@ -26,17 +25,16 @@ describe('disarm', () => {
 
   test('is repeated until the exchange confirms it', () => {
     const driver = armed();
-    driver.take();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.settle(driver.takeOne(), LOST);
     driver.wait(600);
     const second = driver.takeOne();
     expect(second.timeoutSeconds).toBeNull();
-    expect(progress(driver, 'disarm').state).toBe('waiting');
+    expect(driver.progress('disarm').state).toBe('waiting');
     driver.settle(second, { kind: 'deleted' });
-    expect(progress(driver, 'disarm').state).toBe('done');
-    written(driver, 0);
-    expect(written(driver, 20_000)).toEqual([]);
+    expect(driver.progress('disarm').state).toBe('done');
+    driver.written(0);
+    expect(driver.written(20_000)).toEqual([]);
   });
 
   test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
@@ -44,54 +42,52 @@ describe('disarm', () => {
     driver.say('beat');
     driver.live(1000);
     driver.take();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     const first = driver.takeOne();
     driver.settle(first, LOST);
     driver.say('goodbye');
     driver.say('beat');
-    expect(written(driver, 3000)).toContain(null);
-    expect(progress(driver, 'disarm').state).toBe('done');
-    expect(written(driver, 20_000)).toEqual([]);
+    expect(driver.written(3000)).toContain(null);
+    expect(driver.progress('disarm').state).toBe('done');
+    expect(driver.written(20_000)).toEqual([]);
   });
 
   test('is not carried out while a bot is dead, and is once it lives again', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say('beat');
     driver.live(16_000);
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.say('beat');
-    expect(written(driver, 3000)).toEqual([null]);
+    expect(driver.written(3000)).toEqual([null]);
   });
 });
 
 describe('arm', () => {
   test('guards a disarmed market again at once', () => {
     const driver = armed();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.live(1000);
-    operate(driver, 'arm');
-    expect(progress(driver, 'arm').state).toBe('waiting');
-    expect(written(driver, 3000)[0]).toBe(60);
-    expect(progress(driver, 'arm').says).toMatch(/^AAA is armed and renewed: 5\d(\.\d)? s left now\.$/);
+    driver.operate('arm');
+    expect(driver.progress('arm').state).toBe('waiting');
+    expect(driver.written(3000)[0]).toBe(60);
+    expect(driver.progress('arm').says).toMatch(/^AAA is armed and renewed: 5\d(\.\d)? s left now\.$/);
     expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'operator' }]);
   });
 
   test('stops a delete that has not left yet', () => {
     const driver = armed();
-    driver.take();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     const { attempt } = driver.takeOne();
     expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
-    operate(driver, 'arm');
+    driver.operate('arm');
     expect(mayWrite(driver.state, attempt, driver.now())).toBe(false);
   });
 
   test('writes no renewal beside a delete that has left', () => {
     const driver = armed();
-    driver.take();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     const deleting = driver.takeOne();
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.wait(400);
     expect(driver.take()).toEqual([]);
     driver.settle(deleting, { kind: 'deleted' });
@@ -100,14 +96,13 @@ describe('arm', () => {
 
   test('guarantees nothing while a delete of unknown outcome may still land behind the renewal', () => {
     const driver = armed({ nonce: 'window', requestLifetimeMs: 10_000 });
-    driver.take();
-    operate(driver, 'disarm');
+    driver.operate('disarm');
     driver.settle(driver.takeOne(), LOST);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.live(5000);
     expect(driver.market('AAA').belief.notBefore).toBeNull();
     driver.live(7000);
-    expect(progress(driver, 'arm').state).toBe('done');
+    expect(driver.progress('arm').state).toBe('done');
   });
 
   test('asks the exchange at once about a market that it refused', () => {
@@ -116,30 +111,30 @@ describe('arm', () => {
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.wait(2000);
     expect(driver.take()).toEqual([]);
-    operate(driver, 'arm');
+    driver.operate('arm');
     driver.settle(driver.takeOne(), NO_MARKET);
-    expect(progress(driver, 'arm').says).toBe('AAA is refused by the exchange: Market is not available.');
+    expect(driver.progress('arm').says).toBe('AAA is refused by the exchange: Market is not available.');
   });
 
   test('shows a refused key no oftener than before', () => {
     const driver = createDriver();
     driver.tick();
     driver.settle(driver.takeOne(), BAD_KEY);
-    for (let count = 0; count < 10; count += 1) operate(driver, 'arm');
+    for (let count = 0; count < 10; count += 1) driver.operate('arm');
     expect(driver.take()).toEqual([]);
-    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
+    expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
   });
 });
 
 describe('pause', () => {
   test('ends for each market at its own time, whichever was paused first', () => {
     const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
-    operate(driver, 'pause', ['AAA'], 60_000);
-    operate(driver, 'pause', ['BBB'], 20_000);
-    operate(driver, 'pause', ['CCC'], 40_000);
-    operate(driver, 'disarm', ['BBB']);
-    operate(driver, 'arm', ['BBB']);
-    operate(driver, 'pause', ['BBB'], 30_000);
+    driver.operate('pause', ['AAA'], 60_000);
+    driver.operate('pause', ['BBB'], 20_000);
+    driver.operate('pause', ['CCC'], 40_000);
+    driver.operate('disarm', ['BBB']);
+    driver.operate('arm', ['BBB']);
+    driver.operate('pause', ['BBB'], 30_000);
     const startMs = driver.now().monoMs;
     const ends: [string, number][] = [];
     for (let step = 0; step < 70; step += 1) {
@@ -157,7 +152,7 @@ describe('pause', () => {
 
   test('of a market that a reload takes out does not end with an arming', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
-    operate(driver, 'pause', ['AAA'], 4000);
+    driver.operate('pause', ['AAA'], 4000);
     driver.reload({ markets: ['BBB'] });
     driver.wait(10_000);
     expect(driver.notices('released')).toEqual([]);
@@ -167,17 +162,17 @@ describe('pause', () => {
 
   test('ends when its time is over although the host slept through it', () => {
     const driver = armed();
-    operate(driver, 'pause', null, 60_000);
+    driver.operate('pause', null, 60_000);
     driver.live(1000);
     driver.move({ monoMs: 10, bootMs: 70_000, wallMs: 70_000 });
-    expect(written(driver, 1000)).toEqual([null, 60]);
+    expect(driver.written(1000)).toEqual([null, 60]);
   });
 
   test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
     const driver = armed();
-    operate(driver, 'pause', null, 600_000);
+    driver.operate('pause', null, 600_000);
     driver.live(1000);
-    expect(progress(driver, 'arm')).toMatchObject({
+    expect(driver.progress('arm')).toMatchObject({
       state: 'impossible',
       says: 'AAA is paused: it is armed when the pause is over.',
     });
@@ -185,36 +180,36 @@ describe('pause', () => {
 
   test('is ended by resume, which touches nothing else', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
-    operate(driver, 'pause', ['AAA'], 600_000);
-    operate(driver, 'disarm', ['BBB']);
+    driver.operate('pause', ['AAA'], 600_000);
+    driver.operate('disarm', ['BBB']);
     driver.live(1000);
-    operate(driver, 'resume');
+    driver.operate('resume');
     driver.live(1000);
-    expect(progress(driver, 'resume', 'AAA').state).toBe('done');
-    expect(progress(driver, 'resume', 'BBB').says).toBe('BBB is disarmed: it stays so until you arm it.');
+    expect(driver.progress('resume', 'AAA').state).toBe('done');
+    expect(driver.progress('resume', 'BBB').says).toBe('BBB is disarmed: it stays so until you arm it.');
   });
 
   test('arms no market in the end that was disarmed for good', () => {
     const driver = armed();
-    operate(driver, 'disarm');
-    operate(driver, 'pause', null, 5000);
-    expect(written(driver, 20_000)).toEqual([]);
-    expect(progress(driver, 'pause').state).toBe('impossible');
+    driver.operate('disarm');
+    driver.operate('pause', null, 5000);
+    expect(driver.written(20_000)).toEqual([]);
+    expect(driver.progress('pause').state).toBe('impossible');
   });
 
   test('does not make a timer in the end for a bot that died meanwhile', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say('beat');
-    operate(driver, 'pause', null, 30_000);
-    expect(written(driver, 60_000)).toEqual([null]);
+    driver.operate('pause', null, 30_000);
+    expect(driver.written(60_000)).toEqual([null]);
   });
 });
 
 test('a deleted timer is not made again to be tripped when the bot dies', () => {
   const driver = armed({ liveness: { mode: 'beat', onStale: 'trip' } });
   driver.say('beat');
-  operate(driver, 'disarm');
-  expect(written(driver, 40_000)).toEqual([null]);
+  driver.operate('disarm');
+  expect(driver.written(40_000)).toEqual([null]);
 });
 
 test('a lapse under onLapse hold waits for arm, and arm ends it', () => {
@@ -225,8 +220,8 @@ test('a lapse under onLapse hold waits for arm, and arm ends it', () => {
   const before = driver.writes.length;
   driver.live(10_000);
   expect(driver.writes.length).toBe(before);
-  operate(driver, 'arm');
-  expect(written(driver, 1000)[0]).toBe(10);
+  driver.operate('arm');
+  expect(driver.written(1000)[0]).toBe(10);
 });
 
 describe('arm for a bot that is not there', () => {
@@ -238,8 +233,8 @@ describe('arm for a bot that is not there', () => {
   ] as const)('says in mode %s what it waits for', (mode, says) => {
     const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
     driver.live(10_000);
-    operate(driver, 'arm');
-    expect(progress(driver, 'arm')).toEqual({
+    driver.operate('arm');
+    expect(driver.progress('arm')).toEqual({
       market: 'AAA',
       state: 'impossible',
       says: `AAA is not armed, ${says}.`,
@@ -252,8 +247,8 @@ describe('arm for a bot that is not there', () => {
   ] as const)('after %s says so in words', (word, says) => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say(word);
-    operate(driver, 'arm');
-    expect(progress(driver, 'arm').says).toBe(
+    driver.operate('arm');
+    expect(driver.progress('arm').says).toBe(
       `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,
     );
   });

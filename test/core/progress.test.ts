@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { type Awaited, progressOf } from '../../src/core/commands.ts';
+import type { Awaited } from '../../src/core/commands.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, LOST, SERVER_EPOCH } from './driver.ts';
 
 const WATCHED: SettingsOptions = { liveness: { mode: 'beat', ttlMs: 15_000 } };
 
 const says = (driver: Driver, awaited: Awaited) => {
-  const progress = progressOf(driver.state, awaited, driver.market('AAA'));
+  const progress = driver.progress(awaited);
   return `${progress.state}: ${progress.says}`;
 };
 
@@ -171,11 +171,12 @@ test('a pause is shown with the moment of its end, and ends then', () => {
   expect(driver.statusOf()?.hold).toEqual({ why: 'disarmed', untilWallMs: null });
 });
 
-test('a command during a stop changes nothing', () => {
+test('neither a command nor a reload changes anything during a stop', () => {
   const driver = armed();
   driver.stop('keep');
   driver.operate('disarm');
-  expect(driver.notices('held')).toEqual([]);
+  driver.reload({ markets: ['BBB'] });
+  expect([driver.notices('held'), driver.notices('reloaded')]).toEqual([[], []]);
 });
 
 test('a new key is tried at once, and an answer to the old one says nothing about it', () => {
@@ -208,13 +209,6 @@ test('a reload says what came, what went and what changed, once', () => {
     { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'] },
     { kind: 'reloaded', added: [], removed: [], changed: [] },
   ]);
-});
-
-test('a reload during a stop changes nothing', () => {
-  const driver = armed();
-  driver.stop('keep');
-  driver.reload({ markets: ['BBB'] });
-  expect(driver.notices('reloaded')).toEqual([]);
 });
 
 test('a market that comes back after it was disarmed is armed as if it were new', () => {

@@ -1,19 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
 import { type SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET, NOT_SENT } from './driver.ts';
+import {
+  armed as armedDriver,
+  createDriver,
+  type Driver,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  NOT_SENT,
+} from './driver.ts';
 
 /** A stop, and a reload that takes a market out, leave its timer armed. */
 const KEEP = { shutdown: { policy: 'keep' } } as const;
 
 /** Two markets whose timers are armed and whose writes were looked at. */
-function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
-  driver.tick();
-  driver.live(2000);
-  driver.take();
-  return driver;
-}
+const armed = (options: SettingsOptions = {}) => armedDriver({ markets: ['AAA', 'BBB'], ...options });
 /** The markets that were removed, and what became of their timers. */
 const removed = (driver: Driver) => driver.notices('removed').map(({ market, how }) => [market, how]);
 /** Takes AAA out with its timer left armed, and in again after `awayMs`. */
