@@ -10,26 +10,18 @@ import {
   type Profile,
   refuseOrder,
 } from './answer.ts';
-import { recordCancelled } from './orders.ts';
-import {
-  bookOf,
-  type Call,
-  type ExchangeState,
-  type KillSwitchTimer,
-  type RestingOrder,
-  takeResting,
-} from './state.ts';
+import { cancel } from './orders.ts';
+import type { Call, ExchangeState, KillSwitchTimer } from './state.ts';
 
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
 
 /** `POST /api/v4/order/kill-switch`: creates, updates or deletes the timer of a market. */
 export function syncKillSwitch(call: Call): Answer {
-  const { body, grantSeconds, state } = call;
-  const { profile } = state;
+  const { body, grantSeconds, profile } = call;
   const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const flaws = flawsAmong([
-    marketFlaw(market, profile) ?? (state.hasMarket(String(market)) ? null : NO_MARKET),
+    marketFlaw(market, profile) ?? (call.hasMarket(String(market)) ? null : NO_MARKET),
     flawIf('timeout', timeoutProblem(timeout), profile),
     flawIf('types', typesProblem(types), profile),
   ]);
@@ -45,23 +37,23 @@ function armTimer(
   types: KillSwitchTimer['types'],
   timeoutSeconds: number,
 ): Answer {
-  const { account, nowMs, state } = call;
-  const startTime = Math[state.startTimeRounding](nowMs / 1000);
+  const { account, nowMs, data, log } = call;
+  const startTime = Math[call.startTimeRounding](nowMs / 1000);
   const cancellationTime = startTime + timeoutSeconds;
-  const dueMs = cancellationTime * 1000 + state.cancellationDelayMs;
+  const dueMs = cancellationTime * 1000 + call.cancellationDelayMs;
   const timer = { account, market, startTime, cancellationTime, types, dueMs };
-  const { data, log } = state;
-  const kind = data.timers.has(bookOf(account, market)) ? 'timer-updated' : 'timer-armed';
-  data.timers.set(bookOf(account, market), timer);
+  const kind = data.timers.has(nameOf(timer)) ? 'timer-updated' : 'timer-armed';
+  data.timers.set(nameOf(timer), timer);
   data.soonestMs = Math.min(data.soonestMs, dueMs);
   log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
-  return done(timerReply(timer, state.profile));
+  return done(timerReply(timer, call.profile));
 }
 
-function deleteTimer({ account, nowMs, state }: Call, market: string): Answer {
-  const { profile, data, log } = state;
-  const timer = data.timers.get(bookOf(account, market));
-  data.timers.delete(bookOf(account, market));
+function deleteTimer(call: Call, market: string): Answer {
+  const { account, nowMs, profile, data, log } = call;
+  const name = nameOf({ account, market });
+  const timer = data.timers.get(name);
+  data.timers.delete(name);
   if (timer === undefined) log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
   else {
     const { cancellationTime } = timer;
@@ -69,7 +61,7 @@ function deleteTimer({ account, nowMs, state }: Call, market: string): Answer {
   }
   if (profile === 'live') return done([]);
   if (timer !== undefined) return done(timerReply(timer, profile));
-  const startTime = Math[state.startTimeRounding](nowMs / 1000);
+  const startTime = Math[call.startTimeRounding](nowMs / 1000);
   return done({ market, startTime, cancellationTime: startTime, types: null });
 }
 
@@ -81,17 +73,24 @@ export function fireDueTimers(state: ExchangeState, nowMs: number): void {
   const { data, log } = state;
   if (nowMs < data.soonestMs) return;
   const due = [...data.timers.values()].filter(({ dueMs }) => dueMs <= nowMs);
-  for (const { account, market } of due) data.timers.delete(bookOf(account, market));
+  for (const timer of due) data.timers.delete(nameOf(timer));
   data.soonestMs = Number.POSITIVE_INFINITY;
   for (const { dueMs } of data.timers.values()) data.soonestMs = Math.min(data.soonestMs, dueMs);
   for (const timer of due.toSorted((one, other) => one.dueMs - other.dueMs)) {
     const { account, market, cancellationTime, types } = timer;
-    const isHit = ({ type }: RestingOrder) => types === null || types.includes(type);
-    const cancelled = takeResting(state, account, market, isHit);
+    const cancelled = [...data.book.values()].filter(
+      (order) =>
+        order.account === account && order.market === market && (types?.includes(order.type) ?? true),
+    );
     const cancelledOrders = cancelled.length;
     log.append({ kind: 'timer-fired', account, market, cancellationTime, types, cancelledOrders }, nowMs);
-    for (const order of cancelled) recordCancelled(state, order, 'kill-switch', nowMs);
+    for (const order of cancelled) cancel(state, order, 'kill-switch', nowMs);
   }
+}
+
+/** No account and no market has white space in it. */
+function nameOf({ account, market }: Pick<KillSwitchTimer, 'account' | 'market'>): string {
+  return `${account} ${market}`;
 }
 
 function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: Profile): unknown {

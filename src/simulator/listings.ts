@@ -2,14 +2,14 @@ import { type Answer, done, refuse } from './answer.ts';
 import { formatDecimal, stepOf } from './decimal.ts';
 import { type Asset, balanceOf } from './holdings.ts';
 import { PLAIN_TERMS } from './markets.ts';
-import { availableOf, type Call, type ExchangeState, frozenOf } from './state.ts';
+import { availableOf, type Call, frozenOf } from './state.ts';
 
 /** `GET /api/v4/public/markets`. This and what follows has the fields of the live exchange. */
-export function listMarkets({ state }: Call): Answer {
+export function listMarkets({ listedMarkets, termsOf }: Call): Answer {
   return done(
-    state.listedMarkets.map((name) => {
+    listedMarkets.map((name) => {
       const [stock = '', money = ''] = name.split('_');
-      const terms = state.termsOf(name);
+      const terms = termsOf(name);
       const { stockPrecision, moneyPrecision, feeRate, minAmount, minTotal } = terms ?? PLAIN_TERMS;
       const fee = formatDecimal(feeRate * 100n);
       return {
@@ -33,8 +33,8 @@ export function listMarkets({ state }: Call): Answer {
 }
 
 /** `GET /api/v4/public/assets`. */
-export function listAssets({ state }: Call): Answer {
-  return done(Object.fromEntries(Array.from(state.assets, ([ticker, asset]) => [ticker, assetEntry(asset)])));
+export function listAssets({ assets }: Call): Answer {
+  return done(Object.fromEntries(Array.from(assets, ([ticker, asset]) => [ticker, assetEntry(asset)])));
 }
 
 /** Withdrawals need what the API document ties them to: `can_deposit`. */
@@ -73,8 +73,8 @@ export function readTime({ nowMs }: Call): Answer {
 }
 
 /** `GET /api/v1/public/ticker?market=`: the price, with bid and ask a step beside it. Nothing else is ever traded. */
-export function readTicker({ body, state }: Call): Answer {
-  const terms = state.termsOf(String(body['market']));
+export function readTicker({ body, termsOf }: Call): Answer {
+  const terms = termsOf(String(body['market']));
   if (terms === null) return refuse(422, 31, 'Market is not available');
   const step = stepOf(terms.moneyPrecision);
   const last = formatDecimal(terms.price);
@@ -86,9 +86,9 @@ export function readTicker({ body, state }: Call): Answer {
 }
 
 /** `GET /api/v4/public/ticker`: the prices of all listed spot markets. */
-export function readTickers({ state }: Call): Answer {
-  const entries = state.listedMarkets.flatMap((market) => {
-    const terms = state.termsOf(market);
+export function readTickers({ listedMarkets, termsOf }: Call): Answer {
+  const entries = listedMarkets.flatMap((market) => {
+    const terms = termsOf(market);
     if (terms === null) return [];
     const traded = { quote_volume: '0', base_volume: '0', isFrozen: false, change: '0' };
     return [[market, { last_price: formatDecimal(terms.price), ...traded }] as const];
@@ -97,26 +97,22 @@ export function readTickers({ state }: Call): Answer {
 }
 
 /** `POST /api/v4/trade-account/balance`: what can be spent, and what orders in the book hold back. */
-export function readTradeBalance({ account, body, state }: Call): Answer {
-  const balanceFor = (currency: string) => ({
-    available: formatDecimal(availableOf(state, account, currency)),
-    freeze: formatDecimal(frozenOf(state, account, currency)),
-  });
-  return readBalances(state, body, balanceFor);
+export function readTradeBalance(call: Call): Answer {
+  return readBalances(call, (currency) => ({
+    available: formatDecimal(availableOf(call, call.account, currency)),
+    freeze: formatDecimal(frozenOf(call, call.account, currency)),
+  }));
 }
 
 /** `POST /api/v4/main-account/balance`: the same money. The simulator has no transfers between two balances. */
-export function readMainBalance({ account, body, state }: Call): Answer {
-  const { purses } = state.data;
-  const total = (currency: string) => ({ main_balance: formatDecimal(balanceOf(purses, account, currency)) });
-  return readBalances(state, body, total);
+export function readMainBalance(call: Call): Answer {
+  return readBalances(call, (currency) => ({
+    main_balance: formatDecimal(balanceOf(call.data.purses, call.account, currency)),
+  }));
 }
 
-function readBalances(
-  { assets }: ExchangeState,
-  { ticker }: Call['body'],
-  balanceFor: (currency: string) => object,
-): Answer {
+function readBalances({ assets, body }: Call, balanceFor: (currency: string) => object): Answer {
+  const { ticker } = body;
   if (typeof ticker === 'string') return done(balanceFor(ticker));
   return done(Object.fromEntries([...assets.keys()].map((name) => [name, balanceFor(name)])));
 }

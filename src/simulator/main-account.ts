@@ -38,8 +38,8 @@ const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as co
  * empty array, as it is at the live exchange, there with 201. Documented: 422 for the form, 400 for the rest. Every field
  * is required but provider and network; the document says so of provider only.
  */
-export function createWithdrawal({ account, body, nowMs, state }: Call, fee: 'on top' | 'within'): Answer {
-  const { profile, data } = state;
+export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
+  const { account, body, nowMs, profile, data } = call;
   const isFeeWithin = fee === 'within';
   const { ticker, address, provider, network: givenNetwork } = body;
   const uniqueId = fieldOf(body, 'unique_id', profile);
@@ -58,7 +58,7 @@ export function createWithdrawal({ account, body, nowMs, state }: Call, fee: 'on
     const taken = flaw('unique_id', 'The unique_id has already been taken.');
     return refuseFields(profile === 'live' ? 'form' : 'inner', [taken], profile);
   }
-  const asset = state.assets.get(String(ticker));
+  const asset = call.assets.get(String(ticker));
   if (asset === undefined)
     return refuseFields('inner', [tickerFlaw('The selected ticker is invalid.')], profile);
   const missing = asset.providers.length > 0 ? textFlaw('provider', provider) : null;
@@ -68,7 +68,7 @@ export function createWithdrawal({ account, body, nowMs, state }: Call, fee: 'on
     asset.canDeposit ? null : tickerFlaw('The currency has can_deposit false and cannot be withdrawn.'),
     providerFlaw(asset, provider),
     'problem' in chosen ? flaw('network', chosen.problem) : null,
-    amountFlaw(account, asset, amount, isFeeWithin, state),
+    amountFlaw(call, asset, amount, isFeeWithin),
   ]);
   if (flaws.length > 0 || 'problem' in chosen) return refuseFields('inner', flaws, profile);
   const withdrawal: Withdrawal = {
@@ -82,7 +82,7 @@ export function createWithdrawal({ account, body, nowMs, state }: Call, fee: 'on
     provider: asset.providers.find((known) => known === provider) ?? null,
     atMs: nowMs,
   };
-  carryOut(withdrawal, state);
+  carryOut(withdrawal, call);
   return done([], profile === 'live' ? 201 : 200);
 }
 
@@ -109,11 +109,10 @@ function providerFlaw({ ticker, providers }: Asset, given: unknown): Flaw | null
 }
 
 function amountFlaw(
-  account: string,
+  call: Call,
   { ticker, precision, withdrawFee }: Asset,
   amount: Decimal,
   isFeeWithin: boolean,
-  state: ExchangeState,
 ): Flaw | null {
   const say = (liveCode: number, message: string) => ({ ...flaw('amount', message, CODES.amount), liveCode });
   const fee = decimal(withdrawFee);
@@ -124,7 +123,7 @@ function amountFlaw(
   if (isFeeWithin && amount <= fee) {
     return say(LIVE.tooSmall, `The amount must be greater than the fee ${withdrawFee}.`);
   }
-  const balance = availableOf(state, account, ticker);
+  const balance = availableOf(call, call.account, ticker);
   if (balance >= (isFeeWithin ? amount : amount + fee)) return null;
   const held = formatDecimal(balance);
   return say(LIVE.balance, `Not enough money, ${ticker} balance = ${held}, fee = ${withdrawFee}`);
@@ -150,10 +149,9 @@ const PREFIXES: Readonly<Record<string, string>> = {
  * every account. The memo is there for currencies that use one.
  */
 export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
-  const { account, body, nowMs, state } = call;
-  const { profile, data } = state;
+  const { account, body, nowMs, profile, data } = call;
   const isNew = which === 'new';
-  if (isNew && !state.mayCreateAddresses(account)) return DISABLED;
+  if (isNew && !call.mayCreateAddresses(account)) return DISABLED;
   const { ticker, network, type } = body;
   const form = flawsAmong([
     textFlaw('ticker', ticker),
@@ -161,7 +159,7 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
     optionalTextFlaw('type', type),
   ]);
   if (form.length > 0) return refuseFields('form', form, profile);
-  const asset = state.assets.get(String(ticker));
+  const asset = call.assets.get(String(ticker));
   if (asset === undefined)
     return refuseFields('inner', [flaw('ticker', 'The selected ticker is invalid.')], profile);
   const chosen = chooseNetwork(asset, network);
@@ -181,7 +179,7 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
     addRecord(data.addresses, account, made.address, made);
     const { type: kind, address } = made;
     const event = { account, ticker: asset.ticker, network: name, type: kind, address };
-    state.log.append({ kind: 'address-created', ...event }, nowMs);
+    call.log.append({ kind: 'address-created', ...event }, nowMs);
   }
   return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);
 }
@@ -202,12 +200,12 @@ function recordOf({ address, memo }: DepositAddress, asset: Asset): unknown {
  * The word in the middle has letters that no alphabet of addresses has all of: whoever sends real money there is told
  * so by the wallet.
  */
-function makeAddress({ account, body, state }: Call, asset: Asset, network: string): DepositAddress {
+function makeAddress({ account, body, data, seed }: Call, asset: Asset, network: string): DepositAddress {
   const { ticker, addressTypes = [] } = asset;
   const type = addressTypes.find((known) => known === body['type']) ?? addressTypes[0] ?? null;
   const kind = type === null ? network : `${network} ${type}`;
-  const serial = state.data.lastAddress + 1;
-  const random = createRandom(hashText(`${state.seed} address ${account} ${ticker} ${kind} ${serial}`));
+  const serial = data.lastAddress + 1;
+  const random = createRandom(hashText(`${seed} address ${account} ${ticker} ${kind} ${serial}`));
   const address = `${PREFIXES[kind] ?? ''}simulated${randomHex(random, 24)}`;
   const memo = asset.hasMemo === true ? String(Math.floor(random() * 2 ** 32)) : null;
   return { account, ticker, network, type, address, memo };
@@ -231,8 +229,7 @@ const CODES_LIMIT = 30;
 
 /** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. They follow from the seed alone. */
 export function listMyCodes(call: Call): Answer {
-  const { account, body, state } = call;
-  const { profile, seed, codes } = state;
+  const { account, body, profile, seed, codes } = call;
   const { limit = CODES_LIMIT, offset = 0 } = body;
   const flaws = flawsAmong(pageFlaws(limit, offset));
   if (flaws.length > 0) return refuseFields('form', flaws, profile);

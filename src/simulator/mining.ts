@@ -31,8 +31,7 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
  * left out: `to` is now, `from` a day before `to`, `interval` 1h, as at the live exchange. A range is invalid where it
  * ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
-export function readHashrate({ body, nowMs, state }: Call): Answer {
-  const { profile, seed } = state;
+export function readHashrate({ body, nowMs, profile, seed }: Call): Answer {
   const { account, interval } = body;
   const now = Math.floor(nowMs / 1000);
   const to = body['to'] ?? now;
@@ -77,8 +76,7 @@ function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | 
  * `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. A block is found every two hours;
  * the rates of the last seven days are one point for each full day.
  */
-export function readMiningPool({ nowMs, state }: Call): Answer {
-  const { seed } = state;
+export function readMiningPool({ nowMs, seed }: Call): Answer {
   const now = Math.floor(nowMs / 1000);
   const hour = now - (now % HOUR_SECONDS);
   const today = now - (now % DAY_SECONDS);

@@ -69,7 +69,7 @@ export const OPERATIONS: readonly Operation[] = [
     auth: 'bearer',
     limit: null,
     // The document shows no field of it; live: as that exchange's own history below.
-    run: (call) => readHistory(call, call.state.profile === 'live'),
+    run: (call) => readHistory(call, call.profile === 'live'),
   },
   signed('withdraw-pay', 'main-account/withdraw-pay', 'withdraw', 1000, (call) =>
     createWithdrawal(call, 'on top'),
@@ -159,7 +159,7 @@ export function createAnswerer(state: ExchangeState) {
     const limit = state.limits[name] ?? operation.limit;
     if (limit !== null && !isWithin(limit, state.data.windows, `${name} ${account}`, nowMs))
       return overLimit(limit, state.profile);
-    return run({ account, body, ...how, state: isPretended ? copyOf(state) : state });
+    return run({ ...(isPretended ? copyOf(state) : state), ...how, account, body });
   }
 
   return (request: ExchangeRequest, how: How): Reply => {

@@ -36,8 +36,6 @@ import {
   costOf,
   type ExchangeState,
   type RestingOrder,
-  restingOrders,
-  takeResting,
 } from './state.ts';
 
 /** Modes of self trade prevention in the document, and what the live exchange calls them. */
@@ -111,11 +109,11 @@ function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
-function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: Call): Flaw | null {
+function repeatFlaw({ clientOrderId }: OrderFields, { account, profile, data }: Call): Flaw | null {
   if (clientOrderId === '') return null;
-  const id = state.data.clientOrderIds.get(account)?.get(clientOrderId);
-  const isGone = id !== undefined && state.data.orders.get(account)?.has(String(id)) === true;
-  if (id === undefined || (isGone && state.profile === 'live')) return null;
+  const id = data.clientOrderIds.get(account)?.get(clientOrderId);
+  const isGone = id !== undefined && data.orders.get(account)?.has(String(id)) === true;
+  if (id === undefined || (isGone && profile === 'live')) return null;
   const message = 'This client_order_id is already used by the account.';
   return flaw('client_order_id', message, CODES.clientOrderId);
 }
@@ -144,14 +142,15 @@ function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
 }
 
-/** Puts an order that left the book without being filled into the log, and into the history if a bot placed it. */
-export function recordCancelled(
+/** Takes an order out of the book, puts it into the log, and into the history if a bot placed it. */
+export function cancel(
   state: ExchangeState,
   order: RestingOrder,
   by: 'kill-switch' | 'request',
   nowMs: number,
 ): void {
   const { account, id: orderId, market, type, placed } = order;
+  state.data.book.delete(orderId);
   if (placed !== null) {
     const ended: MarketOrder = { ...viewOf(state, order), status: 'CANCELED', endedAtMs: nowMs };
     addRecord(state.data.orders, account, String(orderId), ended);
@@ -270,8 +269,7 @@ function isId(id: number, given: unknown): boolean {
  * The account's filled and cancelled orders, newest first: an answer of the form of the list of codes with Orders in it
  * or, as at the live exchange, records grouped by market.
  */
-export function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer {
-  const { profile, data } = state;
+export function readHistory({ account, body, profile, data }: Call, isGrouped: boolean): Answer {
   const asked = readAsked(body, profile);
   const { market, clientOrderId, orderId, limit, offset } = asked;
   const isText = isGrouped && typeof orderId === 'string' && /^\d{1,15}$/.test(orderId);
@@ -297,26 +295,25 @@ function byMarket(orders: readonly MarketOrder[]): Readonly<Record<string, reado
  * less than a step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
  */
 export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
-  const { nowMs, state } = call;
-  const { profile } = state;
+  const { nowMs, profile } = call;
   const fields = readOrderFields(call.body, profile);
   if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
   const { market, side, amount } = fields;
-  const terms = state.termsOf(market);
+  const terms = call.termsOf(market);
   if (terms === null) return refuseOrder('inner', [NO_MARKET], profile);
   const inMoney = side === 'buy' && (type === 'market' || profile === 'documented');
   const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
   const order = orderOf(call, fields, 'spot', stock, terms.price);
   const flaws = flawsAmong([
-    sizeFlaw(amount, terms, inMoney) ?? balanceFlaw(order, state),
+    sizeFlaw(amount, terms, inMoney) ?? balanceFlaw(order, call),
     repeatFlaw(fields, call),
   ]);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
-  const deal = filledOf(state, order, nowMs);
+  const deal = filledOf(call, order, nowMs);
   const left = formatDecimal(inMoney ? amount - decimal(deal.dealMoney) : 0n);
   const filled = { ...deal, type, amount: formatDecimal(amount), left, postOnly: false };
-  takeId(order, state);
-  settle(filled, state);
+  takeId(order, call);
+  settle(filled, call);
   return done(orderReply(filled, profile));
 }
 
@@ -326,8 +323,7 @@ export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer 
  * market, rests until it is cancelled. `ioc` and `postOnly` are kept.
  */
 export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
-  const { account, body, nowMs, state } = call;
-  const { profile, data } = state;
+  const { account, body, nowMs, profile, data } = call;
   const price = readDecimal(body['price']);
   const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'], profile)]);
   if ('flaws' in fields || price === null) {
@@ -336,25 +332,25 @@ export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer
   const isFutures = fields.market.endsWith('_PERP');
   const type = book === 'spot' ? 'spot' : isFutures ? 'futures' : 'margin';
   const order = orderOf(call, fields, type, fields.amount, price);
-  const terms = state.termsOf(order.market);
+  const terms = call.termsOf(order.market);
   const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
   const flaws = innerFlaws(fields, order, meets, call);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const ioc = body['ioc'] === true;
-  takeId(order, state);
+  takeId(order, call);
   if (meets) {
-    const filled = filledOf(state, { ...order, price: formatDecimal(terms.price) }, nowMs);
-    settle(filled, state);
+    const filled = filledOf(call, { ...order, price: formatDecimal(terms.price) }, nowMs);
+    settle(filled, call);
     return done(orderReply({ ...filled, ioc }, profile));
   }
-  const view: MarketOrder = { ...viewOf(state, order), ioc, status: ioc ? 'CANCELED' : 'OPEN' };
+  const view: MarketOrder = { ...viewOf(call, order), ioc, status: ioc ? 'CANCELED' : 'OPEN' };
   if (ioc) addRecord(data.orders, account, String(order.id), view);
-  else addResting(state, order, nowMs);
+  else addResting(call, order, nowMs);
   return done(orderReply(view, profile));
 }
 
 function orderOf(
-  { account, body, nowMs, state }: Call,
+  { account, body, nowMs, data }: Call,
   { market, side, clientOrderId, stp }: OrderFields,
   type: RestingOrder['type'],
   amount: Decimal,
@@ -362,7 +358,7 @@ function orderOf(
 ): RestingOrder {
   const placed = { clientOrderId, atMs: nowMs, stp, postOnly: body['postOnly'] === true };
   const amounts = { amount: formatDecimal(amount), price: formatDecimal(price) };
-  return { id: state.data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
+  return { id: data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
 }
 
 /** Remembers that the id of an order, and its `client_order_id`, are used. */
@@ -380,22 +376,21 @@ function isMet(side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal): bool
 export function fillMetOrders(state: ExchangeState, market: string, nowMs: number): void {
   const terms = state.termsOf(market);
   if (terms === null) return;
-  for (const order of restingOrders(state)) {
+  for (const order of state.data.book.values()) {
     const { account, side, price, placed, type, id } = order;
     const isHit = order.market === market && placed !== null && type === 'spot';
     if (!isHit || !isMet(side, decimal(price), terms.price)) continue;
     const { currency, cost } = costOf(state, order);
     if (balanceOf(state.data.purses, account, currency) < cost) continue;
-    takeResting(state, account, market, (one) => one.id === id);
+    state.data.book.delete(id);
     settle(filledOf(state, order, nowMs), state);
   }
 }
 
 function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
-  const { state } = call;
-  const terms = state.termsOf(order.market);
+  const terms = call.termsOf(order.market);
   if (terms === null) {
-    return order.type === 'futures' && state.hasMarket(order.market)
+    return order.type === 'futures' && call.hasMarket(order.market)
       ? flawsAmong([repeatFlaw(fields, call)])
       : [NO_MARKET];
   }
@@ -403,7 +398,7 @@ function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, ca
   return flawsAmong([
     sizeFlaw(fields.amount, terms, false) ??
       totalFlaw(order, terms) ??
-      (order.type === 'spot' ? balanceFlaw(order, state) : null),
+      (order.type === 'spot' ? balanceFlaw(order, call) : null),
     isRefusedAsMet ? flaw('postOnly', 'A post-only order may not be filled at once.') : null,
     repeatFlaw(fields, call),
   ]);
@@ -441,22 +436,22 @@ function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
 }
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
-export function listOpenOrders({ account, body, state }: Call): Answer {
-  const { profile } = state;
+export function listOpenOrders(call: Call): Answer {
+  const { account, body, profile, data } = call;
   const asked = readAsked(body, profile);
   const flaws = flawsAmong([
     optionalTextFlaw('market', asked.market),
     ...pageFlaws(asked.limit, asked.offset),
   ]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
-  const own = restingOrders(state).filter((order) => order.account === account);
-  const views = own.map((order) => viewOf(state, order));
+  const own = [...data.book.values()].filter((order) => order.account === account);
+  const views = own.map((order) => viewOf(call, order));
   return done(select(views, asked).page.map((order) => orderReply(order, profile)));
 }
 
 /** `POST /api/v4/order/cancel`: takes one order out of the book, by its id or its client's. */
-export function cancelOrder({ account, body, state, nowMs }: Call): Answer {
-  const { profile } = state;
+export function cancelOrder(call: Call): Answer {
+  const { account, body, profile, data, nowMs } = call;
   const { market, orderId, clientOrderId } = readAsked(body, profile);
   const missing = flawsAmong([
     requiredFlaw('market', market, profile),
@@ -467,33 +462,27 @@ export function cancelOrder({ account, body, state, nowMs }: Call): Answer {
     order.account === account &&
     order.market === market &&
     (orderId === undefined ? order.placed?.clientOrderId === clientOrderId : isId(order.id, orderId));
-  const order = restingOrders(state).find(isHit);
+  const order = [...data.book.values()].find(isHit);
   if (order === undefined) {
     const unknown = { ...flaw('order_id', 'Unexecuted order was not found.'), liveCode: 2 };
     return refuseFields('inner', [unknown], profile);
   }
-  cancel(state, [order], nowMs);
-  return done(orderReply({ ...viewOf(state, order), status: 'CANCELED' }, profile));
+  cancel(call, order, 'request', nowMs);
+  return done(orderReply({ ...viewOf(call, order), status: 'CANCELED' }, profile));
 }
 
 /** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */
-export function cancelAllOrders({ account, body, state, nowMs }: Call): Answer {
-  const { market, type } = body;
+export function cancelAllOrders(call: Call): Answer {
+  const { account, nowMs } = call;
+  const { market, type } = call.body;
   const wrong = optionalTextFlaw('market', market);
-  if (wrong !== null) return refuseFields('form', [wrong], state.profile);
-  const hit = restingOrders(state).filter(
+  if (wrong !== null) return refuseFields('form', [wrong], call.profile);
+  const hit = [...call.data.book.values()].filter(
     (order) =>
       order.account === account &&
       (market === undefined || order.market === market) &&
       (!Array.isArray(type) || type.length === 0 || type.includes(order.type)),
   );
-  cancel(state, hit, nowMs);
+  for (const order of hit) cancel(call, order, 'request', nowMs);
   return done([]);
-}
-
-function cancel(state: ExchangeState, orders: readonly RestingOrder[], nowMs: number): void {
-  for (const order of orders) {
-    takeResting(state, order.account, order.market, ({ id }) => id === order.id);
-    recordCancelled(state, order, 'request', nowMs);
-  }
 }

@@ -24,7 +24,6 @@ import {
   type KillSwitchTimer,
   type OrderRequest,
   type RestingOrder,
-  restingOrders,
 } from './state.ts';
 
 export type { ExchangeOptions, ExchangeRequest } from './state.ts';
@@ -115,7 +114,7 @@ function createState(options: ExchangeOptions): ExchangeState {
       windows: new Map(),
       timers: new Map(),
       soonestMs: Number.POSITIVE_INFINITY,
-      books: new Map(),
+      book: new Map(),
       lastOrderId: 0,
       lastAddress: 0,
       purses: createPurses(options.balances ?? Object.fromEntries(demo)),
@@ -149,7 +148,7 @@ function controls(state: ExchangeState) {
       addResting(state, placed, nowMs);
       return placed;
     },
-    orders: () => restingOrders(state),
+    orders: (): readonly RestingOrder[] => [...state.data.book.values()],
     timers: (): readonly KillSwitchTimer[] => [...state.data.timers.values()],
     /** Every balance, and where all the money is. */
     books: () => booksOf(state.data.purses),

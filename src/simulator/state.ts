@@ -76,8 +76,8 @@ export interface Data {
   readonly timers: Map<string, KillSwitchTimer>;
   /** No timer fires before this, Unix milliseconds. */
   soonestMs: number;
-  /** Resting orders by account and market, oldest first. */
-  readonly books: Map<string, RestingOrder[]>;
+  /** Resting orders by id, oldest first. */
+  readonly book: Map<number, RestingOrder>;
   lastOrderId: number;
   lastAddress: number;
   readonly purses: Purses;
@@ -150,8 +150,8 @@ export interface ExchangeState extends Required<Pick<ExchangeOptions, Given>> {
   data: Data;
 }
 
-/** One request that passed every check but those of its operation. */
-export interface Call {
+/** One request that passed every check but those of its operation, with the exchange as it finds it. */
+export interface Call extends ExchangeState {
   /** Empty for public operations. */
   readonly account: string;
   /** The JSON of the body, or the query of a GET. */
@@ -160,39 +160,12 @@ export interface Call {
   readonly nowMs: number;
   /** Timers are armed for this many seconds; null: as asked for. */
   readonly grantSeconds: number | null;
-  readonly state: ExchangeState;
-}
-
-/** Names a timer or a book. No account and no market has white space in it. */
-export function bookOf(account: string, market: string): string {
-  return `${account} ${market}`;
-}
-
-export function restingOrders({ data }: ExchangeState): readonly RestingOrder[] {
-  return [...data.books.values()].flat().toSorted((one, other) => one.id - other.id);
 }
 
 export function addResting({ data, log }: ExchangeState, order: RestingOrder, nowMs: number): void {
   const { account, market, id: orderId, type, side, amount, price } = order;
-  const book = data.books.get(bookOf(account, market)) ?? [];
-  data.books.set(bookOf(account, market), book);
-  book.push(order);
+  data.book.set(orderId, order);
   log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, nowMs);
-}
-
-/** Takes the orders that `isHit` out of a book and returns them, oldest first. */
-export function takeResting(
-  { data }: ExchangeState,
-  account: string,
-  market: string,
-  isHit: (order: RestingOrder) => boolean,
-): readonly RestingOrder[] {
-  const name = bookOf(account, market);
-  const book = data.books.get(name) ?? [];
-  const kept = book.filter((order) => !isHit(order));
-  if (kept.length === 0) data.books.delete(name);
-  else if (kept.length < book.length) data.books.set(name, kept);
-  return book.filter(isHit);
 }
 
 /** What an order of the spot market takes out of the balance when it is filled: a buy with its fee. */
@@ -209,8 +182,7 @@ export function costOf(
 
 /** What the account's resting orders hold back of a currency. */
 export function frozenOf(state: ExchangeState, account: string, currency: string): Decimal {
-  const held = [...state.data.books.values()]
-    .flat()
+  const held = [...state.data.book.values()]
     .filter((order) => order.account === account && order.placed !== null && order.type === 'spot')
     .map((order) => costOf(state, order));
   return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => sum + cost, 0n);
