@@ -7,7 +7,7 @@ import { type Client, type ClientOptions, createClient } from '../exchange/clien
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
-import { checkArguments, checkUnit } from '../exchange/validate.ts';
+import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
@@ -66,7 +66,7 @@ async function call(
   edge: Edge,
 ): Promise<void> {
   const name = readName(named);
-  const { authentication, effect }: Operation<never> = OPERATIONS[name];
+  const { authentication, effect }: Operation = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
   const access = await findAccess(authentication, flags, edge.env);
   for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
@@ -142,7 +142,7 @@ function describeMove(name: OperationName, given: unknown): string {
     const { amount, ticker, address } = checkArguments(name, given as Asked<'withdrawPay'>);
     return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
   }
-  const order = checkUnit(checkArguments(name, given as Asked<'createStockMarketOrder'>));
+  const order = checkArguments(name, given as Asked<'createStockMarketOrder'>);
   const { side, amount, amountIn, market } = order;
   const [base, quote] = market.split('_');
   const deal =
@@ -155,12 +155,12 @@ function describeMove(name: OperationName, given: unknown): string {
 }
 
 function list(flags: Flags, edge: Edge): void {
-  const operations: Operation<never>[] = Object.values(OPERATIONS);
+  const operations: Operation[] = Object.values(OPERATIONS);
   const rows = operations.map(({ name, method, path, authentication, effect, limit }) => {
     return { name, method, path, authentication, limit, effect, movesMoney: effect === 'moves-money' };
   });
   if (flags.json === true) return edge.out(JSON.stringify(rows, null, 2));
-  const limitOf = (limit: Operation<never>['limit']) =>
+  const limitOf = (limit: Operation['limit']) =>
     limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`;
   const columns: readonly Column<(typeof rows)[number]>[] = [
     ['operation', {}, ({ name }) => name],
@@ -223,7 +223,7 @@ function hintOf(error: ClientError, said: string | null): string | null {
  * write.
  */
 async function findAccess(
-  authentication: Operation<never>['authentication'],
+  authentication: Operation['authentication'],
   flags: Flags,
   env: Edge['env'],
 ): Promise<Pick<ClientOptions, 'allowPlainHttp' | 'bases' | 'credentials' | 'nonce' | 'accessToken'>> {

@@ -15,7 +15,7 @@ import {
 } from './errors.ts';
 import type { Access } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
-import type { Operation } from './operations.ts';
+import type { Fields, Operation } from './operations.ts';
 import type { WireResult } from './wire.ts';
 
 export interface CallOptions {
@@ -34,9 +34,9 @@ export interface CallOptions {
 }
 
 /** One call: what to send, and how to judge what comes back. */
-export interface Call<Arguments, T> {
-  readonly operation: Operation<Arguments>;
-  readonly given: Arguments;
+export interface Call<T> {
+  readonly operation: Operation;
+  readonly fields: Fields;
   readonly judge: (result: WireResult, redact: Redact) => Reply<T>;
   readonly bearer?: string | undefined;
   /** What a call that moves money is to be looked up by when its outcome is unknown. */
@@ -50,9 +50,6 @@ export interface Answered<T> {
   /** How long the answer took, without the attempts before. */
   readonly latencyMs: number;
 }
-
-/** Makes calls one by one, each with a deadline. */
-export type Caller = <Arguments, T>(call: Call<Arguments, T>, options: CallOptions) => Promise<Answered<T>>;
 
 /** The longest that a timer of the runtime waits. */
 const LONGEST_MS = 2_147_483_647;
@@ -75,9 +72,9 @@ function originOf(origins: readonly string[], { base = 0 }: CallOptions): string
 }
 
 /** One attempt of a call, which is given up at `untilMs` of monotonic time. */
-function attemptOnce<Arguments, T>(
+function attemptOnce<T>(
   { session, clock }: Access,
-  { operation, given, judge, bearer }: Call<Arguments, T>,
+  { operation, fields, judge, bearer }: Call<T>,
   where: { readonly base: string; readonly fresh: boolean },
   untilMs: number,
   signal: AbortSignal | undefined,
@@ -85,7 +82,7 @@ function attemptOnce<Arguments, T>(
   return new Promise((resolve, reject) => {
     const sentMs = clock.now().monoMs;
     const delivery = { ...where, mayWrite: () => signal?.aborted !== true, bearer };
-    const cancel = session.call(operation, given, delivery, judge, (reply) => {
+    const cancel = session.call(operation, fields, delivery, judge, (reply) => {
       cancelDeadline();
       ignore();
       if (reply.kind === 'answered')
@@ -105,7 +102,7 @@ function attemptOnce<Arguments, T>(
  * document does not show how a rate limit is told, so that the answer of a stale nonce may be one. A stale nonce has
  * changed nothing. What else is repeated only reads.
  */
-function mayRepeat({ effect }: Operation<never>, error: Error): boolean {
+function mayRepeat({ effect }: Operation, error: Error): boolean {
   if (effect === 'moves-money') return false;
   if (error instanceof NonceError) return true;
   if (effect !== 'reads') return false;
@@ -113,11 +110,11 @@ function mayRepeat({ effect }: Operation<never>, error: Error): boolean {
   return isLost || error instanceof TimeoutError || error instanceof ServerError;
 }
 
-/** Calls over one access, in turn of their limits. `defaultMs`: the time of a call that names none. */
-export function createCaller(access: Access, limits: Limits, defaultMs: number): Caller {
+/** Makes calls over one access, each in turn of its limit. `defaultMs`: the time of a call that names none. */
+export function createCaller(access: Access, limits: Limits, defaultMs: number) {
   const { clock, origins } = access;
 
-  return async (call, options) => {
+  return async <T>(call: Call<T>, options: CallOptions): Promise<Answered<T>> => {
     const { operation, lookup = {}, firstShare = 1 } = call;
     const { signal } = options;
     const base = originOf(origins, options);

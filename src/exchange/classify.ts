@@ -275,7 +275,7 @@ export type Reply<T> =
     }
   | Rejection;
 
-type Judged = Pick<Operation<never>, 'authentication' | 'effect'>;
+type Judged = Pick<Operation, 'authentication' | 'effect'>;
 
 /** Precondition failed: with an error object of the API a second factor is missing, and nothing was carried out. */
 const PRECONDITION_FAILED = 412;

@@ -5,17 +5,12 @@ import { CredentialError } from './errors.ts';
 import { CONNECTIONS, createAccess, type ExchangeOptions } from './exchange.ts';
 import { createLimits } from './limits.ts';
 import {
-  createNewAddress,
-  createStockMarketOrder,
+  fieldsOf,
   type Limit,
-  miningHashrate,
-  miningPool,
-  myCodes,
-  type Operation,
-  orderHistory,
-  ping,
+  OPERATIONS,
+  type OperationName,
   syncKillSwitch,
-  withdrawPay,
+  timerFields,
 } from './operations.ts';
 import type {
   Codes,
@@ -29,21 +24,11 @@ import type {
   OpenReply,
   Order,
   OrderHistoryRequest,
+  Reply,
   StockMarketOrderRequest,
   WithdrawPayRequest,
 } from './schemas.ts';
-import {
-  checkAccessToken,
-  checkAddressType,
-  checkArguments,
-  checkBody,
-  checkFilled,
-  checkProvider,
-  checkTimeRange,
-  checkUnit,
-  decoderOf,
-  named,
-} from './validate.ts';
+import { checkAccessToken, checkArguments, checkBody, checkFilled, decoderOf, named } from './validate.ts';
 
 export type { CallOptions, KillSwitchRequest };
 
@@ -124,24 +109,29 @@ function tokenOf(call: OrderHistoryOptions, client: ClientOptions): string {
   return checkAccessToken(token);
 }
 
-/** A call whose answer with success is read by `read`; by the schema of the operation where it is not given. */
-function callOf<Arguments, T>(
-  operation: Operation<Arguments>,
-  given: Arguments,
-  read: Decoder<T> = decoderOf<T>(operation.name),
-): Call<Arguments, T> {
-  return { operation, given, judge: (result, redact) => classifyReply(result, operation, read, redact) };
+/** Calls with checked arguments. What answers them is read by the schema where no other reader is given. */
+function createAsk(call: ReturnType<typeof createCaller>) {
+  return <Name extends OperationName>(
+    name: Name,
+    checked: object,
+    options: CallOptions,
+    { read = decoderOf(name), ...more }: Partial<Call<Reply<Name>>> & { read?: Decoder<Reply<Name>> } = {},
+  ) => {
+    const operation = OPERATIONS[name];
+    const judge: Call<Reply<Name>>['judge'] = (result, redact) =>
+      classifyReply(result, operation, read, redact);
+    return call({ operation, fields: fieldsOf(name, checked), judge, ...more }, options);
+  };
 }
 
 /** The client of the exchange for programs; the daemon uses `createExchange`. Throws where a base address is not allowed. */
-export function createClient(options: ClientOptions): Client {
-  const { clock, nonce, budget, connections = CONNECTIONS } = options;
-  const timeoutMs = checkTimeout(options.timeoutMs ?? TIMEOUT_MS);
-  const access = createAccess(options);
+export function createClient(given: ClientOptions): Client {
+  const { clock, nonce, budget, connections = CONNECTIONS } = given;
+  const timeoutMs = checkTimeout(given.timeoutMs ?? TIMEOUT_MS);
+  const access = createAccess(given);
   const limits = createLimits({ clock, nonce, budget, concurrent: connections });
   const call = createCaller(access, limits, timeoutMs);
-  const valueOf = async <Arguments, T>(what: Call<Arguments, T>, given: CallOptions): Promise<T> =>
-    (await call(what, given)).value;
+  const ask = createAsk(call);
 
   async function close(): Promise<void> {
     limits.close();
@@ -149,44 +139,40 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
-    async createStockMarketOrder(request, given = {}) {
-      const order = checkUnit(checkArguments('createStockMarketOrder', request));
+    async createStockMarketOrder(request, options = {}) {
+      const order = checkArguments('createStockMarketOrder', request);
       const { clientOrderId } = order;
-      const what = callOf<typeof order, Order>(createStockMarketOrder, order, named(order));
-      return checkFilled(order, await valueOf({ ...what, lookup: { clientOrderId } }, given));
+      const more = { read: named(order), lookup: { clientOrderId } };
+      return checkFilled(order, (await ask('createStockMarketOrder', order, options, more)).value);
     },
-    async orderHistory(request = {}, given = {}) {
-      const read = decoderOf<Readonly<Record<string, unknown>>>('orderHistory');
+    async orderHistory(request = {}, options = {}) {
+      const asObject = decoderOf('orderHistory');
       // The exchange writes an empty object as an empty list in other places, so that it counts as one.
-      const orEmpty: typeof read = (value) => read(Array.isArray(value) && value.length === 0 ? {} : value);
-      const what = callOf(orderHistory, checkBody(request), orEmpty);
-      return valueOf({ ...what, bearer: tokenOf(given, options) }, given);
+      const read: typeof asObject = (value) =>
+        asObject(Array.isArray(value) && value.length === 0 ? {} : value);
+      const body = checkBody(request);
+      return (await ask('orderHistory', body, options, { read, bearer: tokenOf(options, given) })).value;
     },
-    async withdrawPay(request, given = {}) {
-      const withdrawal = checkProvider(checkArguments('withdrawPay', request));
-      const what = callOf<typeof withdrawal, OpenReply>(withdrawPay, withdrawal);
-      return valueOf({ ...what, lookup: { uniqueId: withdrawal.uniqueId } }, given);
+    async withdrawPay(request, options = {}) {
+      const withdrawal = checkArguments('withdrawPay', request);
+      const { uniqueId } = withdrawal;
+      return (await ask('withdrawPay', withdrawal, options, { lookup: { uniqueId } })).value;
     },
-    async syncKillSwitch(request, given = {}) {
+    async syncKillSwitch(request, options = {}) {
       const { market, timeoutSeconds, types = null } = checkArguments('syncKillSwitch', request);
       const timer = { market, timeoutSeconds, types };
-      const judge: Call<unknown, ServerTimer | null>['judge'] = (result, redact) =>
+      const judge: Call<ServerTimer | null>['judge'] = (result, redact) =>
         classifyTimer(result, timer, redact);
-      return valueOf({ operation: syncKillSwitch, given: timer, judge }, given);
+      return (await call({ operation: syncKillSwitch, fields: timerFields(timer), judge }, options)).value;
     },
-    myCodes: async (request = {}, given = {}) =>
-      valueOf(callOf<CodesRequest, Codes>(myCodes, checkArguments('myCodes', request)), given),
-    async miningHashrate(request = {}, given = {}) {
-      const range = checkTimeRange(checkArguments('miningHashrate', request));
-      return valueOf(callOf<HashrateRequest, Hashrate>(miningHashrate, range), given);
-    },
-    async createNewAddress(request, given = {}) {
-      const wanted = checkAddressType(checkArguments('createNewAddress', request));
-      return valueOf(callOf<NewAddressRequest, NewAddress>(createNewAddress, wanted), given);
-    },
-    miningPool: async (given = {}) => valueOf(callOf<null, MiningPool>(miningPool, null), given),
-    ping: async (given = {}) =>
-      (await call({ ...callOf<null, unknown>(ping, null), firstShare: PING_SHARE }, given)).latencyMs,
+    myCodes: async (request = {}, options = {}) =>
+      (await ask('myCodes', checkArguments('myCodes', request), options)).value,
+    miningHashrate: async (request = {}, options = {}) =>
+      (await ask('miningHashrate', checkArguments('miningHashrate', request), options)).value,
+    createNewAddress: async (request, options = {}) =>
+      (await ask('createNewAddress', checkArguments('createNewAddress', request), options)).value,
+    miningPool: async (options = {}) => (await ask('miningPool', {}, options)).value,
+    ping: async (options = {}) => (await ask('ping', {}, options, { firstShare: PING_SHARE })).latencyMs,
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -5,7 +5,7 @@ import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports
 import { isLoopback, parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
 import { classifyPing, classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
 import { ArgumentError, NetworkError } from './errors.ts';
-import { type Operation, ping, syncKillSwitch } from './operations.ts';
+import { type Fields, type Operation, ping, syncKillSwitch, timerFields } from './operations.ts';
 import {
   createNonceSource,
   createServerClock,
@@ -41,20 +41,7 @@ interface Judged {
   readonly detail?: string;
 }
 
-/** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
-export interface Session {
-  /**
-   * Signs and sends one request. `judge` turns what came back into a verdict; `settled` is called with it exactly
-   * once, never synchronously. Never throws. The returned function gives up: reason `timeout`.
-   */
-  call<Arguments, V extends Judged>(
-    operation: Operation<Arguments>,
-    given: Arguments,
-    delivery: Delivery,
-    judge: (result: WireResult, redact: Redact) => V,
-    settled: (verdict: V) => void,
-  ): Cancel;
-}
+export type Session = ReturnType<typeof createSession>;
 
 export interface SessionOptions {
   readonly transport: Transport;
@@ -83,18 +70,18 @@ const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused', 'answer
   | Reply<unknown>
 )['kind'][];
 
-function signedRequest<Arguments>(
-  operation: Operation<Arguments>,
-  given: Arguments,
+function signedRequest(
+  { path }: Operation,
+  fields: Fields,
   { key, secret }: Credentials,
   nonce: string,
   mode: NonceMode,
 ): Signed {
   const body = JSON.stringify({
-    request: operation.path,
+    request: path,
     nonce,
     ...(mode === 'window' ? { nonceWindow: true } : {}),
-    ...operation.fields(given),
+    ...fields,
   });
   const payload = encodePayload(body);
   const signature = signPayload(payload, secret);
@@ -108,9 +95,9 @@ function signedRequest<Arguments>(
 }
 
 /** A request of somebody who shows an access token instead of a key. The body is what the caller gives, as it is. */
-function bearerRequest<Arguments>(operation: Operation<Arguments>, given: Arguments, token: string): Signed {
+function bearerRequest(fields: Fields, token: string): Signed {
   const headers = { 'Content-type': 'application/json', Authorization: `Bearer ${token}` };
-  return { nonce: null, body: JSON.stringify(operation.fields(given)), headers, secrets: [token] };
+  return { nonce: null, body: JSON.stringify(fields), headers, secrets: [token] };
 }
 
 /** Settles a call for which no request could be built. */
@@ -120,34 +107,18 @@ function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Can
   return () => undefined;
 }
 
-/** Builds what all requests with one API key share. */
-export function createSession({
-  transport,
-  clock,
-  credentials,
-  nonce: mode,
-  userAgent,
-  ...given
-}: SessionOptions): Session {
+/** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
+export function createSession(options: SessionOptions) {
+  const { transport, clock, credentials, nonce: mode, userAgent } = options;
   const serverClock = createServerClock();
-  const nonces = given.nonces ?? createNonceSource(mode, serverClock);
+  const nonces = options.nonces ?? createNonceSource(mode, serverClock);
 
   /** Reads the key now. The nonce is taken, and the request is signed, when the returned function is called. */
-  function prepare<Arguments>(
-    operation: Operation<Arguments>,
-    given: Arguments,
-    bearer: string,
-  ): (now: Instant) => Signed {
-    switch (operation.authentication) {
-      case 'signed': {
-        const key = credentials();
-        return (now) => signedRequest(operation, given, key, nonces.next(now), mode);
-      }
-      case 'bearer':
-        return () => bearerRequest(operation, given, bearer);
-      case 'none':
-        return () => NOT_SIGNED;
-    }
+  function prepare(operation: Operation, fields: Fields, bearer: string): (now: Instant) => Signed {
+    if (operation.authentication === 'none') return () => NOT_SIGNED;
+    if (operation.authentication === 'bearer') return () => bearerRequest(fields, bearer);
+    const key = credentials();
+    return (now) => signedRequest(operation, fields, key, nonces.next(now), mode);
   }
 
   /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
@@ -166,10 +137,20 @@ export function createSession({
   }
 
   return {
-    call(operation, given, { base, fresh, signed: tell, mayWrite, bearer = '' }, judge, settled) {
+    /**
+     * Signs and sends one request. `judge` turns what came back into a verdict; `settled` is called with it exactly
+     * once, never synchronously. Never throws. The returned function gives up: reason `timeout`.
+     */
+    call<V extends Judged>(
+      operation: Operation,
+      fields: Fields,
+      { base, fresh, signed: tell, mayWrite, bearer = '' }: Delivery,
+      judge: (result: WireResult, redact: Redact) => V,
+      settled: (verdict: V) => void,
+    ): Cancel {
       let sign: (now: Instant) => Signed;
       try {
-        sign = prepare(operation, given, bearer);
+        sign = prepare(operation, fields, bearer);
       } catch (cause) {
         return settleUnsent(cause, (result) => settled(judge(result, tidy)));
       }
@@ -203,7 +184,7 @@ export function startSync(
   const { fresh, signed, mayWrite } = request;
   return session.call(
     syncKillSwitch,
-    request,
+    timerFields(request),
     { base, fresh, signed, mayWrite },
     (result, redact) => classifySync(result, request, redact),
     settled,
@@ -238,7 +219,7 @@ export function startPing(
       const sentMs = clock.now().monoMs;
       const cancel = session.call(
         ping,
-        null,
+        {},
         { base, fresh: number > 1, mayWrite: () => !signal.aborted },
         (result, redact) => ({ kind: 'ping', result: classifyPing(result, redact) }),
         ({ result }) => {

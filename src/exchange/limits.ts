@@ -61,7 +61,7 @@ function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
   const byName = new Map<string, Bottleneck>();
   const inOrder = new Bottleneck({ maxConcurrent: 1 });
   return {
-    of(operation: Operation<never>): Bottleneck {
+    of(operation: Operation): Bottleneck {
       const known = byName.get(operation.name);
       if (known !== undefined) return known;
       const limit = (operation.name === syncKillSwitch.name ? budget : undefined) ?? operation.limit;
@@ -92,7 +92,7 @@ export function createLimits(options: LimitsOptions) {
   const waiting = new Set<(error: Error) => void>();
   let closed: NetworkError | null = null;
 
-  function limiterOf(operation: Operation<never>): Bottleneck {
+  function limiterOf(operation: Operation): Bottleneck {
     const { monoMs, wallMs } = clock.now();
     const aheadMs = wallMs - monoMs;
     if (aheadMs < furthestMs - STEP_BACK_MS) {
@@ -110,7 +110,7 @@ export function createLimits(options: LimitsOptions) {
      * way. Rejects with a ThrottledError where that takes longer than `waitMs`, and with a NetworkError of reason
      * `aborted` where the call is withdrawn or the client closed before. The job has not begun then.
      */
-    run<T>(operation: Operation<never>, { waitMs, signal }: Wait, job: () => Promise<T>): Promise<T> {
+    run<T>(operation: Operation, { waitMs, signal }: Wait, job: () => Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         const refused = withdrawn(signal, false) ?? closed;
         if (refused !== null) return reject(refused);
@@ -144,7 +144,7 @@ export function createLimits(options: LimitsOptions) {
   };
 }
 
-function noTurn({ name, limit }: Operation<never>, waitMs: number): ThrottledError {
+function noTurn({ name, limit }: Operation, waitMs: number): ThrottledError {
   const limited =
     limit === null ? '' : `, with a limit of ${limit.requests} requests in ${limit.windowMs / 1000} s`;
   return new ThrottledError(`not sent: ${name}${limited}, had no turn within ${Math.round(waitMs)} ms`);

@@ -1,12 +1,5 @@
 import type { OrderType } from '../core/events.ts';
-import type {
-  CodesRequest,
-  HashrateRequest,
-  NewAddressRequest,
-  OrderHistoryRequest,
-  StockMarketOrderRequest,
-  WithdrawPayRequest,
-} from './schemas.ts';
+import type { StockMarketOrderRequest, WithdrawPayRequest } from './schemas.ts';
 
 /** A documented limit: at most `requests` in any `windowMs`. */
 export interface Limit {
@@ -14,9 +7,9 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** One operation of the API document: everything that is needed to send it. */
-export interface Operation<Arguments> {
-  readonly name: OperationName;
+/** One operation of the API document: everything that is needed to send its fields. */
+export interface Operation {
+  readonly name: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
   /**
@@ -30,16 +23,82 @@ export interface Operation<Arguments> {
   readonly limit: Limit | null;
   /** The most of an answer that is read; 64 KiB where it is not given. */
   readonly maxReplyBytes?: number;
-  /** Fields of the body after `request` and `nonce`, in the order in which they are written; undefined ones are not. */
-  readonly fields: (given: Arguments) => Readonly<Record<string, unknown>>;
 }
+
+/** Fields of a body in the order in which they are written; undefined ones are not. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 const LIMIT_OF_ORDERS: Limit = { requests: 10_000, windowMs: 10_000 };
 const LIMIT_OF_MOST: Limit = { requests: 1_000, windowMs: 10_000 };
 const SIGNED = { method: 'POST', authentication: 'signed', limit: LIMIT_OF_MOST } as const;
-const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads', fields: () => ({}) } as const;
+const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads' } as const;
 /** For answers with lists, whose length the document leaves open. */
 const LISTS = { effect: 'reads', maxReplyBytes: 1_048_576 } as const;
+
+/** The nine operations in the order of the document, by the name of the client's method. */
+export const OPERATIONS = {
+  /** Places a market order. */
+  createStockMarketOrder: {
+    ...SIGNED,
+    name: 'createStockMarketOrder',
+    path: '/api/v4/order/stock_market',
+    effect: 'moves-money',
+    limit: LIMIT_OF_ORDERS,
+  },
+  /** Fields of the body and its limit are not shown in the document. */
+  orderHistory: {
+    ...LISTS,
+    name: 'orderHistory',
+    method: 'POST',
+    path: '/api/v4/accounts/orders',
+    authentication: 'bearer',
+    limit: null,
+  },
+  /** A withdrawal with the fee on top of the amount. */
+  withdrawPay: {
+    ...SIGNED,
+    name: 'withdrawPay',
+    path: '/api/v4/main-account/withdraw-pay',
+    effect: 'moves-money',
+  },
+  /** Creates, updates or deletes the timer of a market. */
+  syncKillSwitch: {
+    ...SIGNED,
+    name: 'syncKillSwitch',
+    path: '/api/v4/order/kill-switch',
+    effect: 'changes',
+    limit: LIMIT_OF_ORDERS,
+  },
+  /** The codes that the account has created. */
+  myCodes: { ...SIGNED, ...LISTS, name: 'myCodes', path: '/api/v4/main-account/codes/my' },
+  /** The hashrate of a mining account over time. */
+  miningHashrate: { ...SIGNED, ...LISTS, name: 'miningHashrate', path: '/api/v4/mining/hashrate' },
+  /** A new deposit address. Support must have enabled it. */
+  createNewAddress: {
+    ...SIGNED,
+    name: 'createNewAddress',
+    path: '/api/v4/main-account/create-new-address',
+    effect: 'changes',
+  },
+  /** The state of the mining pool. */
+  miningPool: {
+    ...PUBLIC,
+    ...LISTS,
+    name: 'miningPool',
+    path: '/api/v4/public/mining-pool',
+    limit: LIMIT_OF_MOST,
+  },
+  /** Answers `["pong"]`. Its limit is that of public endpoints in general. */
+  ping: {
+    ...PUBLIC,
+    name: 'ping',
+    path: '/api/v4/public/ping',
+    limit: { requests: 2_000, windowMs: 10_000 },
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;
+export const { syncKillSwitch, ping } = OPERATIONS;
 
 export interface KillSwitchArguments {
   readonly market: string;
@@ -49,115 +108,24 @@ export interface KillSwitchArguments {
   readonly types: readonly OrderType[] | null;
 }
 
-/** Creates, updates or deletes the timer of a market. */
-export const syncKillSwitch: Operation<KillSwitchArguments> & { readonly limit: Limit } = {
-  ...SIGNED,
-  name: 'syncKillSwitch',
-  path: '/api/v4/order/kill-switch',
-  effect: 'changes',
-  limit: LIMIT_OF_ORDERS,
-  fields: ({ market, timeoutSeconds, types }) =>
-    timeoutSeconds === null ? { market, timeout: null } : { market, timeout: String(timeoutSeconds), types },
+export function timerFields({ market, timeoutSeconds, types }: KillSwitchArguments): Fields {
+  return timeoutSeconds === null
+    ? { market, timeout: null }
+    : { market, timeout: String(timeoutSeconds), types };
+}
+
+/** Bodies that are not the arguments as they are. `amountIn` and `fiat` are not sent. */
+const BODIES: Partial<Record<OperationName, (given: never) => Fields>> = {
+  createStockMarketOrder: ({ market, side, amount, clientOrderId, stp }: StockMarketOrderRequest) => {
+    return { market, side, amount: String(amount), client_order_id: clientOrderId, stp };
+  },
+  withdrawPay: ({ ticker, amount, address, uniqueId, provider, network }: WithdrawPayRequest) => {
+    return { ticker, amount: String(amount), address, unique_id: uniqueId, provider, network };
+  },
+  syncKillSwitch: timerFields,
 };
 
-/** Places a market order. */
-export const createStockMarketOrder: Operation<StockMarketOrderRequest> = {
-  ...SIGNED,
-  name: 'createStockMarketOrder',
-  path: '/api/v4/order/stock_market',
-  effect: 'moves-money',
-  limit: LIMIT_OF_ORDERS,
-  fields: ({ market, side, amount, clientOrderId, stp }) => ({
-    market,
-    side,
-    amount: String(amount),
-    client_order_id: clientOrderId,
-    stp,
-  }),
-};
-
-/** Fields of the body and its limit are not shown in the document. */
-export const orderHistory: Operation<OrderHistoryRequest> = {
-  ...LISTS,
-  name: 'orderHistory',
-  method: 'POST',
-  path: '/api/v4/accounts/orders',
-  authentication: 'bearer',
-  limit: null,
-  fields: (given) => given,
-};
-
-/** A withdrawal with the fee on top of the amount. */
-export const withdrawPay: Operation<WithdrawPayRequest> = {
-  ...SIGNED,
-  name: 'withdrawPay',
-  path: '/api/v4/main-account/withdraw-pay',
-  effect: 'moves-money',
-  fields: ({ ticker, amount, address, uniqueId, provider, network }) => ({
-    ticker,
-    amount: String(amount),
-    address,
-    unique_id: uniqueId,
-    provider,
-    network,
-  }),
-};
-
-/** The codes that the account has created. */
-export const myCodes: Operation<CodesRequest> = {
-  ...SIGNED,
-  ...LISTS,
-  name: 'myCodes',
-  path: '/api/v4/main-account/codes/my',
-  fields: (given) => ({ ...given }),
-};
-
-/** The hashrate of a mining account over time. */
-export const miningHashrate: Operation<HashrateRequest> = {
-  ...SIGNED,
-  ...LISTS,
-  name: 'miningHashrate',
-  path: '/api/v4/mining/hashrate',
-  fields: (given) => ({ ...given }),
-};
-
-/** A new deposit address. Support must have enabled it. */
-export const createNewAddress: Operation<NewAddressRequest> = {
-  ...SIGNED,
-  name: 'createNewAddress',
-  path: '/api/v4/main-account/create-new-address',
-  effect: 'changes',
-  fields: (given) => ({ ...given }),
-};
-
-/** The state of the mining pool. */
-export const miningPool: Operation<null> = {
-  ...PUBLIC,
-  ...LISTS,
-  name: 'miningPool',
-  path: '/api/v4/public/mining-pool',
-  limit: LIMIT_OF_MOST,
-};
-
-/** Answers `["pong"]`. Its limit is that of public endpoints in general. */
-export const ping: Operation<null> = {
-  ...PUBLIC,
-  name: 'ping',
-  path: '/api/v4/public/ping',
-  limit: { requests: 2_000, windowMs: 10_000 },
-};
-
-/** The nine operations in the order of the document, by the name of the client's method. */
-export const OPERATIONS = {
-  createStockMarketOrder,
-  orderHistory,
-  withdrawPay,
-  syncKillSwitch,
-  myCodes,
-  miningHashrate,
-  createNewAddress,
-  miningPool,
-  ping,
-} as const;
-
-export type OperationName = keyof typeof OPERATIONS;
+/** The body of a request but for `request` and `nonce`, under the names of the document. */
+export function fieldsOf(operation: OperationName, given: object): Fields {
+  return BODIES[operation]?.(given as never) ?? { ...given };
+}

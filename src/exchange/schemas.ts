@@ -193,7 +193,8 @@ type Given<T> = {
   readonly [K in keyof T]: Fixed<T[K]> | (Record<never, never> extends Pick<T, K> ? undefined : never);
 };
 type Arguments<Name extends keyof typeof ARGUMENTS> = Given<Static<(typeof ARGUMENTS)[Name]>>;
-type Reply<Name extends keyof typeof REPLIES> = Fixed<Static<(typeof REPLIES)[Name]>>;
+/** What an operation answers. */
+export type Reply<Name extends keyof typeof REPLIES> = Fixed<Static<(typeof REPLIES)[Name]>>;
 
 /**
  * An order at the market price. A sell counts its amount in the base currency. A buy must say how the exchange counts

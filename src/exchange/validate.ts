@@ -13,9 +13,43 @@ import {
   type NewAddressRequest,
   type Order,
   REPLIES,
+  type Reply,
   type StockMarketOrderRequest,
   type WithdrawPayRequest,
 } from './schemas.ts';
+
+/** Currencies whose addresses come in types. */
+const TYPED_ADDRESSES: readonly string[] = ['BTC', 'LTC'];
+
+/** What holds between several arguments of an operation. Each throws an ArgumentError where it does not. */
+const RULES: Partial<Record<OperationName, (given: never) => void>> = {
+  /**
+   * A buy names the unit of its amount: the request has no field for it, and the API document and the live exchange
+   * count in different ones. A sell is counted in the base currency by both.
+   */
+  createStockMarketOrder({ side, amountIn }: StockMarketOrderRequest) {
+    const units = `${AMOUNT_UNITS.join(', ')}: what the exchange counts a buy's amount in`;
+    if (side === 'buy' && amountIn === undefined) throw breach('amountIn', undefined, units);
+    if (side === 'sell' && (amountIn as AmountUnit | undefined) === 'quote')
+      throw breach('amountIn', amountIn, 'base: a sell is counted in the base currency');
+  },
+  /** A fiat currency needs a provider, where the caller says that it is one. */
+  withdrawPay({ fiat, provider }: WithdrawPayRequest) {
+    if (fiat === true && provider === undefined)
+      throw breach('provider', undefined, 'with fiat true a provider of the asset status');
+  },
+  /** A time range does not end before it begins. */
+  miningHashrate({ from, to }: HashrateRequest) {
+    if (from !== undefined && to !== undefined && from > to)
+      throw breach('from', from, `from not after to, which is ${to}`);
+  },
+  /** A `type` is of BTC and LTC only. */
+  createNewAddress({ ticker, type }: NewAddressRequest) {
+    const only = `only ${TYPED_ADDRESSES.join(' and ')} have address types`;
+    if (type !== undefined && !TYPED_ADDRESSES.includes(ticker))
+      throw breach('type', type, `left out for ${ticker}; ${only}`);
+  },
+};
 
 const ajv = new Ajv({ strict: true, allErrors: false });
 const compiled = new Map<TSchema, ValidateFunction>();
@@ -83,7 +117,10 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     throw new ArgumentError(unknown, `${sentence}; allowed: ${names.join(', ')}${hint}`);
   }
   const check = checkerOf(schema);
-  if (check(copy)) return copy as Request;
+  if (check(copy)) {
+    RULES[operation]?.(copy as never);
+    return copy as Request;
+  }
   const error = firstError(check);
   if (error === undefined) throw breach('request', given, `an object with ${names.join(', ')}`);
   const { argument, name, value } = placeOf(copy, error);
@@ -123,14 +160,14 @@ const OPEN: readonly OperationName[] = ['orderHistory', 'withdrawPay'];
  * Reads a reply by its schema: the value as it came, with fields that the document does not know; or the first thing in
  * it that does not fit.
  */
-export function decoderOf<T>(operation: OperationName): Decoder<T> {
+export function decoderOf<Name extends OperationName>(operation: Name): Decoder<Reply<Name>> {
   const schema: TSchema & { readonly description?: string } = REPLIES[operation];
   const { description = 'a reply' } = schema;
   const check = checkerOf(schema);
   return (value) => {
     if (OPEN.includes(operation) && (decodeError(value) ?? decodePublicError(value)) !== null)
       return { ok: false, expected: 'no error with this status' };
-    if (check(value)) return { ok: true, value: value as T };
+    if (check(value)) return { ok: true, value: value as Reply<Name> };
     const error = firstError(check);
     const place = error?.instancePath.slice(1).replaceAll('/', '.') ?? '';
     // Of a union ajv tells what each branch would have wanted, which its description says better.
@@ -140,50 +177,7 @@ export function decoderOf<T>(operation: OperationName): Decoder<T> {
   };
 }
 
-// What holds between several arguments, or between arguments and reply. Each gives back what it has checked.
-
-/** Currencies whose addresses come in types. */
-const TYPED_ADDRESSES: readonly string[] = ['BTC', 'LTC'];
-
-/** A `type` is of BTC and LTC only. */
-export function checkAddressType(given: NewAddressRequest): NewAddressRequest {
-  const { ticker, type } = given;
-  if (type === undefined || TYPED_ADDRESSES.includes(ticker)) return given;
-  const only = `only ${TYPED_ADDRESSES.join(' and ')} have address types`;
-  throw breach('type', type, `left out for ${ticker}; ${only}`);
-}
-
-/** A fiat currency needs a provider, where the caller says that it is one. */
-export function checkProvider(given: WithdrawPayRequest): WithdrawPayRequest {
-  if (given.fiat !== true || given.provider !== undefined) return given;
-  throw breach('provider', undefined, 'with fiat true a provider of the asset status');
-}
-
-/** A time range does not end before it begins. */
-export function checkTimeRange(given: HashrateRequest): HashrateRequest {
-  const { from, to } = given;
-  if (from === undefined || to === undefined || from <= to) return given;
-  throw breach('from', from, `from not after to, which is ${to}`);
-}
-
-/**
- * A buy names the unit of its amount: the request has no field for it, and the API document and the live exchange count
- * in different ones. A sell is counted in the base currency by both.
- */
-export function checkUnit(given: StockMarketOrderRequest): StockMarketOrderRequest {
-  const { side, amountIn } = given;
-  if (side === 'buy' && amountIn === undefined) {
-    throw breach(
-      'amountIn',
-      undefined,
-      `${AMOUNT_UNITS.join(', ')}: what the exchange counts a buy's amount in`,
-    );
-  }
-  if (side === 'sell' && (amountIn as AmountUnit | undefined) === 'quote') {
-    throw breach('amountIn', amountIn, 'base: a sell is counted in the base currency');
-  }
-  return given;
-}
+// What holds between arguments and reply.
 
 /** Names of the document by how the exchange has been seen to write them. */
 const ORDER_NAMES = {
@@ -205,7 +199,7 @@ function renamed(given: unknown): unknown {
 
 /** An order that answers what was asked: of the same market, and with the client order id that was given. */
 export function named(asked: StockMarketOrderRequest): Decoder<Order> {
-  const read = decoderOf<Order>('createStockMarketOrder');
+  const read = decoderOf('createStockMarketOrder');
   return (value) => {
     const order = read(renamed(value));
     if (!order.ok) return order;

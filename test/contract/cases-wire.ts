@@ -285,7 +285,7 @@ const uncached: readonly Case[] = ROWS.filter(({ name }) => name === 'not cached
 
 /** In process: all of the limit and one more. The client: its own limit is the same. */
 const limits: readonly Case[] = NAMES.filter((name) => OPERATIONS[name].limit !== null).map((name) => {
-  const operation: Operation<never> = OPERATIONS[name];
+  const operation: Operation = OPERATIONS[name];
   const { requests, windowMs } = operation.limit as Limit;
   return {
     title: `${name} is limited to ${requests} requests in ${windowMs / 1000} s`,

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { OPERATIONS, type Operation, type OperationName } from '../../src/exchange/operations.ts';
+import { fieldsOf, OPERATIONS, type Operation, type OperationName } from '../../src/exchange/operations.ts';
 import { ARGUMENTS, REPLIES } from '../../src/exchange/schemas.ts';
 
 /** As much of a JSON Schema as the documents use. */
@@ -144,7 +144,7 @@ export const headOf = (info: object, server: object) => ({
 
 /** The nine operations of the exchange as OpenAPI 3.1, from the schemas by which requests and replies are checked. */
 export function exchangeDocument() {
-  const operations: readonly Operation<never>[] = Object.values(OPERATIONS);
+  const operations = Object.entries(OPERATIONS) as [OperationName, Operation][];
   return {
     ...headOf(
       {
@@ -156,9 +156,9 @@ export function exchangeDocument() {
     ),
     'x-says': linesOf(SAYS_OF_ALL),
     paths: Object.fromEntries(
-      operations.map((operation) => [
+      operations.map(([name, operation]) => [
         operation.path,
-        { [operation.method.toLowerCase()]: operationOf(operation) },
+        { [operation.method.toLowerCase()]: operationOf(name, operation) },
       ]),
     ),
     components: { schemas: ERRORS, securitySchemes: SECURITY },
@@ -207,8 +207,7 @@ const NEEDS = {
   none: [],
 } as const;
 
-function operationOf(operation: Operation<never>) {
-  const { name, authentication, limit } = operation;
+function operationOf(name: OperationName, { path, authentication, limit }: Operation) {
   const { summary, replies = { 200: 'done' }, says } = NOTES[name];
   const error = { $ref: `#/components/schemas/${authentication === 'none' ? 'PublicError' : 'Error'}` };
   const responses = Object.entries(replies).map(([status, description]) => {
@@ -220,7 +219,7 @@ function operationOf(operation: Operation<never>) {
     security: NEEDS[authentication],
     ...(authentication === 'none'
       ? {}
-      : { requestBody: { required: true, ...json(bodyOf(operation), 'a JSON object') } }),
+      : { requestBody: { required: true, ...json(bodyOf(name, path), 'a JSON object') } }),
     responses: { ...Object.fromEntries(responses), default: json(error, 'refused') },
     ...(limit === null ? {} : { 'x-limit': { requests: limit.requests, seconds: limit.windowMs / 1000 } }),
     ...(says === undefined ? {} : { 'x-says': linesOf(says) }),
@@ -228,14 +227,12 @@ function operationOf(operation: Operation<never>) {
 }
 
 /** The body of a request, under the names of the wire: what the operation makes of the arguments that the client checks. */
-function bodyOf(operation: Operation<never>): Schema {
-  const { name, path, fields } = operation;
+function bodyOf(name: OperationName, path: string): Schema {
   const { properties, required = [] } = JSON.parse(JSON.stringify(ARGUMENTS[name])) as Schema;
   if (properties === undefined) return { type: 'object' };
-  const write = fields as (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
   const names = Object.keys(properties);
-  const wire = Object.entries(write(Object.fromEntries(names.map((one) => [one, one]))));
-  const numbers = write(Object.fromEntries(names.map((one) => [one, 7])));
+  const wire = Object.entries(fieldsOf(name, Object.fromEntries(names.map((one) => [one, one]))));
+  const numbers = fieldsOf(name, Object.fromEntries(names.map((one) => [one, 7])));
   const written = wire.map(([field, argument]): [string, Schema] => {
     const schema = properties[String(argument)] ?? {};
     const shape = numbers[field] === '7' ? asText(schema, name === 'createStockMarketOrder') : schema;

@@ -1,7 +1,7 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { createLimits, type LimitsOptions } from '../../src/exchange/limits.ts';
-import { ping, syncKillSwitch, withdrawPay } from '../../src/exchange/operations.ts';
+import { OPERATIONS, type Operation, ping, syncKillSwitch } from '../../src/exchange/operations.ts';
 import { errorOf, openClient } from './open.ts';
 import { CODES, TIMER } from './samples.ts';
 import { serveHttp } from './servers.ts';
@@ -153,13 +153,13 @@ test.each([0, 3_600_000])(
   async (aheadMs) => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const limits = open({ nonce: 'increasing' });
-    const run = (operation: typeof withdrawPay) =>
+    const run = (operation: Operation) =>
       limits.run(operation, { waitMs: 2_000, signal: undefined }, async () => 'begun');
-    expect(await run(withdrawPay)).toBe('begun');
+    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
     vi.setSystemTime(Date.now() + aheadMs);
-    expect(await run(withdrawPay)).toBe('begun');
+    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
     vi.setSystemTime(Date.now() - 3_600_000);
-    expect(await run(withdrawPay)).toBe('begun');
+    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
     expect(await limits.run(ping, { waitMs: 2_000, signal: undefined }, async () => 'begun')).toBe('begun');
   },
 );

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { classifySync, type Verdict } from '../../src/exchange/classify.ts';
 import { type Credentials, createSession } from '../../src/exchange/exchange.ts';
-import { type KillSwitchArguments, syncKillSwitch } from '../../src/exchange/operations.ts';
+import { type KillSwitchArguments, syncKillSwitch, timerFields } from '../../src/exchange/operations.ts';
 import type { NonceMode } from '../../src/exchange/sign.ts';
 import type { Transport, WireContent, WireResult } from '../../src/exchange/wire.ts';
 import { createHandClock } from './servers.ts';
@@ -40,7 +40,7 @@ function createBench(mode: NonceMode, answer: (content: WireContent) => WireResu
       const delivery = { base: 'https://exchange.example', fresh: false, mayWrite: () => true };
       session.call(
         syncKillSwitch,
-        given,
+        timerFields(given),
         delivery,
         (result, redact) => classifySync(result, given, redact),
         settled,

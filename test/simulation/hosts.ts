@@ -55,7 +55,7 @@ function createPort(session: Session, clock: Clock, bases: readonly string[]): E
       const begunMs = clock.now().monoMs;
       const cancel = session.call(
         ping,
-        null,
+        {},
         { base: originAt(base), fresh: false, mayWrite: () => true },
         (result) =>
           ({ kind: result.kind === 'response' && result.status === 200 ? 'ok' : 'failed' }) as const,
