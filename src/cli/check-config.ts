@@ -9,6 +9,7 @@ import {
   WHAT_A_STOP_DOES,
   warnOfPace,
 } from '../config/config.ts';
+import type { Flags } from '../config/environment.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
 import type { OrderType } from '../core/events.ts';
@@ -19,9 +20,12 @@ import { ListenError, listenError } from '../operator/listen.ts';
 import { checkSocketPlace } from '../operator/socket.ts';
 import type { Clock, Exchange, ListenAddress, PingOutcome } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
-import { addConfigFlags, flagsFrom, tellWrong } from './config-flags.ts';
+import { addConfigFlags, tellWrong } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, pause } from './edge.ts';
+import type { Given } from './flags.ts';
+
+type CheckFlags = Flags & Given<'format', 'print' | 'live'>;
 
 /**
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
@@ -42,13 +46,12 @@ export function register(program: Command, edge: Edge): void {
     .addOption(
       new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
     )
-    .action((options: Record<string, unknown>) => checkConfig(options, edge));
+    .action((flags: CheckFlags) => checkConfig(flags, edge));
 }
 
-async function checkConfig(options: Readonly<Record<string, unknown>>, edge: Edge): Promise<void> {
-  const flags = flagsFrom(options);
+async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   const loaded = loadConfig({ env: edge.env, flags });
-  const asJson = options['format'] === 'json';
+  const asJson = flags.format === 'json';
   if (loaded.kind === 'invalid') {
     if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
     tellWrong(edge, flags, loaded.shown);
@@ -56,12 +59,12 @@ async function checkConfig(options: Readonly<Record<string, unknown>>, edge: Edg
   }
   // With --format json the answers of the exchange go to standard error. Errors come last.
   const live =
-    options['live'] === true ? await checkLive(loaded.config, asJson ? edge.err : edge.out, edge) : null;
+    flags.live === true ? await checkLive(loaded.config, asJson ? edge.err : edge.out, edge) : null;
   const host = await checkHost(loaded.config, edge);
   const { code = EXIT.ok, wrong = [], roundTripMs = null } = live ?? {};
   const report = reportOn(loaded, roundTripMs, host);
   const { config } = loaded;
-  const sources = options['print'] === true ? findSources(loaded) : null;
+  const sources = flags.print === true ? findSources(loaded) : null;
   if (asJson) {
     const printed = sources && { config, sources: Object.fromEntries(sources) };
     edge.out(JSON.stringify({ ok: true, file: config.file, ...report, ...printed }, null, 2));

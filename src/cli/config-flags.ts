@@ -37,19 +37,11 @@ export function addConfigFlags(command: Command): Command {
   return command;
 }
 
-/** What commander read, as `loadConfig` takes it. Other options of the same command are ignored. */
-export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
-  const names = Object.keys(WORDS);
-  const given = Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
-  return { ...given, embeddedExchange: options['embeddedExchange'] === true };
-}
-
 /**
  * Reads the configuration of a command: the one that can be used, and how it is read again. Where it cannot be used, says
  * why and throws what ends the command with 78.
  */
-export function loadFor(edge: Edge, given: Readonly<Record<string, unknown>>, command?: 'run' | 'exec') {
-  const flags = flagsFrom(given);
+export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const { env } = edge;
   const load = () => loadConfig({ env, flags, ...(command && { command }) });
   const loaded = load();

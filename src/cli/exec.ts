@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
+import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
@@ -33,18 +34,17 @@ export function register(program: Command, edge: Edge): void {
     .showHelpAfterError('The bot comes after two dashes: killswitchd exec [options] -- COMMAND [ARGUMENT]...')
     .argument('<command...>', 'the bot: a program and its arguments, after --')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
-    .action(async (command: string[], given: Record<string, unknown>) => {
-      const loaded = loadFor(edge, given, 'exec');
+    .action(async (command: string[], flags: Flags) => {
+      const loaded = loadFor(edge, flags, 'exec');
       const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
       if (obstacle !== null) {
         edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
         return edge.exitNow(obstacle.code);
       }
-      const life = createLife('exec', edge, () => describeOrphan(run.bot));
-      const run = createRun(life, edge);
-      passSignalsOn(run, life, edge);
-      life.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(life.crash);
-      await life.start({
+      const run: Run = { ...createLife('exec', edge, () => describeOrphan(run.bot)), bot: null };
+      passSignalsOn(run, edge);
+      run.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(run.crash);
+      await run.start({
         ...loaded,
         ownsBot: true,
         lookAtProcess: lookFor(run),
@@ -55,26 +55,8 @@ export function register(program: Command, edge: Edge): void {
     });
 }
 
-/** How far it is with the bot. */
-type Run = ReturnType<typeof createRun>;
-
-function createRun({ daemon }: Life, edge: Edge) {
-  const run = {
-    /** Null before its start and after its end. */
-    bot: null as BotProcess | null,
-    /** The daemon stops: no bot is started any more. */
-    over: false,
-    /** The exit code by what the stop has left armed; null before it. */
-    codeOf: null as ((left: readonly LeftArmed[]) => number) | null,
-    /** Ends the timers, as is configured or with `keep`, and then this process. */
-    async finish(why: string, codeOf: (left: readonly LeftArmed[]) => number, ...policy: ['keep'?]) {
-      run.over = true;
-      run.codeOf = codeOf;
-      edge.exitNow(codeOf(await (await daemon).stop(why, ...policy)));
-    },
-  };
-  return run;
-}
+/** The daemon, and the bot between its start and its end. */
+type Run = Life & { bot: BotProcess | null };
 
 /** Where there is no /proc, sending no signal tells at least whether the bot is there. */
 function lookFor(run: Run) {
@@ -92,32 +74,31 @@ const LAST_WORDS_MS = 100;
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
  * the third ends this process at once. Other signals are the bot's alone.
  */
-function passSignalsOn(run: Run, { running, daemon, crash }: Life, edge: Edge): void {
+function passSignalsOn(run: Run, edge: Edge): void {
   let stopsAsked = 0;
   const exitAtOnce = (signal: Signal) => {
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
     const exit = () => edge.exitNow(EXIT.unconfirmed);
-    const started = running();
+    const started = run.running();
     if (started === null) {
       edge.err(`killswitchd exec: ${text}`);
       return exit();
     }
-    const left = started.left();
-    if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
+    if (run.endStopped()) return;
     started.log.logger.error({ event: 'exit-at-once' }, text);
     void started.log.flush(LAST_WORDS_MS).then(exit, exit);
   };
   onStopSignals(edge, (signal) => {
     stopsAsked += 1;
-    const { bot, over } = run;
-    if (bot === null && !over) run.finish(signal, () => EXIT.ok, 'keep').catch(crash);
+    const { bot } = run;
+    if (bot === null && !run.isStopping()) run.stop(signal, () => EXIT.ok, 'keep').catch(run.crash);
     else if (bot === null || stopsAsked > 2) {
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
     else {
       if (signal === 'SIGTERM' || !edge.sharesTerminal) bot.signal(signal);
       const text = `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
-      void daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
+      void run.daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
     }
   });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
@@ -130,10 +111,10 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   /** The bot was not started. */
   const giveUp = (text: string, why: string, code: number) => {
     logger.error({ event: 'process-not-started' }, text);
-    return run.finish(why, () => code, 'keep');
+    return run.stop(why, () => code, 'keep');
   };
   const missing = await waitUntilArmed(run, daemon, edge);
-  if (run.over) return;
+  if (run.isStopping()) return;
   if (missing !== null) {
     const why = 'not every market could be armed';
     return giveUp(`THE BOT WAS NOT STARTED: ${missing}.`, why, EXIT.unreachable);
@@ -170,7 +151,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
   const codeOf = (left: readonly LeftArmed[]) =>
     end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
-  await run.finish(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
+  await run.stop(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
 }
 
 /** Warns where a wrapper's process is watched in place of the bot's. */
@@ -193,7 +174,7 @@ async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promis
   const withinMs = daemon.config().liveness.startupGraceSeconds * 1000;
   const isArmed = await waitUntil({ clock, withinMs, everyMs: ASK_AGAIN_MS }, async (leftMs) => {
     const progress = await daemon.keeper.settled('arm', null, leftMs);
-    return run.over || progress.every(({ state }) => state === 'done');
+    return run.isStopping() || progress.every(({ state }) => state === 'done');
   });
   return isArmed ? null : describeMissing(daemon, withinMs);
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Flags } from '../config/environment.ts';
 import type { Secret } from '../config/secrets.ts';
 import { createPoster } from '../daemon/asking.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
@@ -12,8 +13,8 @@ export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('notify'))
     .description('try the addresses of the section notify')
     .requiredOption('--test', 'post a test message, and ping')
-    .action(async (options: Record<string, unknown>) => {
-      const { url, pingUrl, format, name } = loadFor(edge, options).loaded.config.notify;
+    .action(async (flags: Flags) => {
+      const { url, pingUrl, format, name } = loadFor(edge, flags).loaded.config.notify;
       if (url === null && pingUrl === null) {
         edge.err('notify: no address; write notify: { urlFile: /run/secrets/notify-url }');
         throw new CommandError(EXIT.config);

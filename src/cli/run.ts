@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, messageOf } from './edge.ts';
+import { type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
 
 /**
  * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
@@ -14,26 +15,23 @@ export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('run'))
     .description('keep the timers of the configured markets armed')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
-    .action(async (given: Record<string, unknown>) => {
-      const loaded = loadFor(edge, given, 'run');
+    .action(async (flags: Flags) => {
+      const loaded = loadFor(edge, flags, 'run');
       const life = createLife('run', edge);
       stopOnSignals(life, edge);
       await life.start({ ...loaded, lookAtProcess: lookAtProc, terminal: edge.screen !== undefined });
     });
 }
 
-function stopOnSignals({ daemon, running, crash }: Life, edge: Edge): void {
-  let stopping = false;
+function stopOnSignals({ daemon, stop, isStopping, endStopped, crash }: Life, edge: Edge): void {
   onStopSignals(edge, (signal) => {
-    const left = running()?.left() ?? null;
-    if (left !== null) exitAfter(left, edge);
-    else if (stopping) {
-      edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
-      edge.exitNow(EXIT.unconfirmed);
-    } else {
-      stopping = true;
-      daemon.then((started) => started.stop(signal)).then((ended) => exitAfter(ended, edge), crash);
+    if (endStopped()) return;
+    if (!isStopping()) {
+      stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
+      return;
     }
+    edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
+    edge.exitNow(EXIT.unconfirmed);
   });
   edge.onSignal('SIGHUP', () => {
     daemon.then((started) => started.reload()).catch(crash);
@@ -43,7 +41,7 @@ function stopOnSignals({ daemon, running, crash }: Life, edge: Edge): void {
 const UNHEARD = 'its bot gave no sign of life after the stop began, so that its timer was not deleted';
 
 /** The last word goes to standard error as well: a log that is gone must not take it along. */
-function exitAfter(left: readonly LeftArmed[], edge: Edge): void {
+function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
   const failed = left.filter(isFailedDelete);
   for (const { market, firesByWallMs, why } of failed) {
     const missed = why === 'unheard' ? UNHEARD : 'the delete was not confirmed';
@@ -53,7 +51,7 @@ function exitAfter(left: readonly LeftArmed[], edge: Edge): void {
         : `${missed}; its orders are cancelled at the latest at ${isoTime(firesByWallMs)}`;
     edge.err(`${market}: ${said}`);
   }
-  edge.exitNow(failed.length > 0 ? EXIT.unconfirmed : EXIT.ok);
+  return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
 /** How long a slow reader of the log is waited for. */
@@ -69,6 +67,8 @@ export type Life = ReturnType<typeof createLife>;
 export function createLife(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
   let running: Daemon | null = null;
+  /** The exit code by what the stop has left armed; null before it. */
+  let codeOf: ((left: readonly LeftArmed[]) => number) | null = null;
   const crash = (error: unknown) => {
     const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;
     const stack = error instanceof Error ? error.stack : String(error);
@@ -88,6 +88,19 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     running: () => running,
     /** Ends the process because of an error of its own. */
     crash,
+    isStopping: () => codeOf !== null,
+    /** Ends the timers, as is configured or with `keep`, and then this process. */
+    stop: async (why: string, code: (left: readonly LeftArmed[]) => number, ...policy: ['keep'?]) => {
+      codeOf = code;
+      edge.exitNow(code(await (await daemon).stop(why, ...policy)));
+    },
+    /** Ends the process where the stop has done its work on the timers, which it then returns. */
+    endStopped: (): boolean => {
+      const left = running?.left() ?? null;
+      if (left === null || codeOf === null) return false;
+      edge.exitNow(codeOf(left));
+      return true;
+    },
     /**
      * Starts the daemon; where an address cannot be bound, says so and ends with 78. Listen to signals before: a process
      * that is PID 1 loses every signal that it has no handler for.
