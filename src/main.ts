@@ -1,8 +1,9 @@
 import './node-version.ts';
+import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import type { Edge, ExitCode, Screen } from './cli/edge.ts';
+import { type Edge, type ExitCode, readAtMost, type Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -73,33 +74,20 @@ function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
 async function ask(question: string): Promise<string | null> {
   const { createInterface } = await import('node:readline');
   const reader = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise((resolve) => {
-    const onClose = () => {
-      write(stderr, '\n', 'err');
-      resolve(null);
-    };
-    reader.once('close', onClose);
-    reader.question(question, (answer) => {
-      reader.off('close', onClose);
-      reader.close();
-      resolve(answer);
-    });
-  });
+  const closed = once(reader, 'close').then(() => null);
+  const typed = new Promise<string>((resolve) => reader.question(question, resolve));
+  const answer = await Promise.race([typed, closed]);
+  if (answer === null) write(stderr, '\n', 'err');
+  reader.close();
+  return answer;
 }
 
 async function input(mostBytes: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let length = 0;
   try {
-    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > mostBytes) return null;
-      chunks.push(chunk);
-    }
+    return await readAtMost(process.stdin, mostBytes);
   } catch {
     return null;
   }
-  return Buffer.concat(chunks);
 }
 
 /** Under sudo the number of the caller says more than that of root. */

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
-import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse } from './edge.ts';
+import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {
@@ -59,7 +59,9 @@ export function createControlClient(
       const answered = once(outgoing, 'response');
       outgoing.end(content);
       const [incoming] = (await answered) as [IncomingMessage];
-      const text = await read(incoming);
+      const bytes = await readAtMost(incoming, MOST_BYTES);
+      if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
+      const text = bytes.toString('utf8');
       return {
         status: incoming.statusCode ?? 0,
         text,
@@ -81,17 +83,6 @@ export function createControlClient(
   };
   /** `at`: where it is, for sentences. */
   return { kind, at: address.text, ask };
-}
-
-async function read(incoming: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Why nobody answered, as one sentence. */

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Clock } from '../ports.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 
@@ -126,19 +127,28 @@ export function attempt<T>(look: () => T, otherwise: (code: string) => T): T {
   }
 }
 
+/** All that comes; null where it is longer than `mostBytes`. Rejects where it breaks off. */
+export async function readAtMost(stream: Readable, mostBytes: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > mostBytes) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.after(ms, resolve));
 }
 
 /** Looks again and again until it is so, for `withinMs` at most; whether it is. */
 export async function waitUntil(
-  {
-    clock,
-    withinMs,
-    everyMs,
-  }: { readonly clock: Clock; readonly withinMs: number; readonly everyMs: number },
+  wait: { readonly clock: Clock; readonly withinMs: number; readonly everyMs: number },
   isSo: (leftMs: number) => boolean | Promise<boolean>,
 ): Promise<boolean> {
+  const { clock, withinMs, everyMs } = wait;
   const untilMs = clock.now().monoMs + withinMs;
   for (;;) {
     if (await isSo(Math.max(0, untilMs - clock.now().monoMs))) return true;
