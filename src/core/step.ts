@@ -180,10 +180,11 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
+  const isFiring = !mustNotFire(market) && wasArmed && !isDeleted;
+  market.mayHaveFired ||= mayBeDeleted && (isLapse || isFiring);
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
-  } else if (!mustNotFire(market) && wasArmed && !isDeleted) {
-    market.mayHaveFired ||= mayBeDeleted;
+  } else if (isFiring) {
     const why = mayBeDeleted ? 'undeleted' : whyFired(state, market);
     say(out, { kind: 'fired', market: name, why, firedByWallMs });
   }

@@ -136,6 +136,16 @@ test('a timer may have been deleted where a delete of it has no answer and its b
   }
 });
 
+test('nor is it surely said to have fired where it was overdue before the delete', () => {
+  const driver = armed({ liveness: { ...WATCHED.liveness, ttlMs: 600_000 } });
+  const lose = (forMs: number) => driver.live(forMs, 20, (write) => driver.settle(write, LOST));
+  lose(65_000);
+  driver.say('goodbye');
+  lose(90_000);
+  expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'possible' }]);
+  expect(says(driver, 'goodbye')).toMatch(/^done: AAA has no timer any more, and it may have fired/);
+});
+
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
   driver.say('fail');
