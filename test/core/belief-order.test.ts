@@ -61,12 +61,6 @@ describe('with rising nonces', () => {
     expect(driver.market('AAA').belief).toMatchObject({ writes: [{ status: 'confirmed' }] });
   });
 
-  test('an older one that is accepted in time says nothing about the newer that is still under way', () => {
-    const { driver, first } = twoInFlight({ nonce: 'increasing' });
-    driver.apply(first);
-    expect(mostMs(driver)).toBeGreaterThan(LIFETIME_MS + 11_000 - 1000);
-  });
-
   test('a confirmed delete leaves nothing behind, whatever was lost before', () => {
     const { driver, first, second } = twoInFlight({ nonce: 'increasing' });
     driver.settle(first, LOST);
@@ -161,13 +155,5 @@ describe('what ends or shortens a timer', () => {
       driver.wait(100);
     }
     expect(leastMs(driver)).toBeGreaterThan(50_000);
-  });
-
-  test('with rising nonces a lost trip is fenced by the next renewal', () => {
-    const { driver, cut } = revived('increasing');
-    driver.settle(cut, LOST);
-    driver.wait(600);
-    driver.apply(driver.takeOne());
-    expect(leastMs(driver)).toBeGreaterThan(58_000);
   });
 });

@@ -64,13 +64,6 @@ describe('after the last evidence', () => {
     expect(renewals(bench, 20_000 + TTL_MS)).toEqual([]);
     expect(bench.noticesOf('attempt-failed').some(({ reason }) => reason === 'aborted')).toBe(true);
   });
-
-  test('a stall does not let one more renewal slip out', () => {
-    const bench = watched(20_000, { markets: ['AAA:60', 'BBB:60'] });
-    bench.clock.stall(30_000);
-    bench.run(60_000);
-    expect(renewals(bench, 20_001)).toEqual([]);
-  });
 });
 
 describe('a bot that comes back', () => {
