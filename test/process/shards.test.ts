@@ -24,7 +24,7 @@ async function leavingOf(daemon: DaemonProcess, markets: number) {
     leftBy = Object.fromEntries(counts.map(([, how = '', count]) => [how, Number(count)]));
     return Object.values(leftBy).reduce((sum, count) => sum + count, 0) >= markets ? true : null;
   };
-  await eventually('the fourth shard has left its markets', 60_000, left).catch((cause: unknown) => {
+  await eventually('the fourth shard has left its markets', 90_000, left).catch((cause: unknown) => {
     throw new Error(`left were ${JSON.stringify(leftBy)}\n${said(daemon)}`, { cause });
   });
   return leftBy;
