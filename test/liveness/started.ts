@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { TestContext } from 'vitest';
+import type { Scope } from '../process/harness.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A process of one test; killed by its number when the test ends. */
+/** A process of one test or block; killed by its number when that ends. */
 export interface Started {
   readonly pid: number;
   readonly child: ChildProcess;
@@ -16,7 +16,7 @@ export interface Started {
 }
 
 export function startProcess(
-  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  { onTestFinished }: Scope,
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

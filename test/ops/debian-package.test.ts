@@ -1,6 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
 import { scratch } from './scratch.ts';
@@ -34,6 +35,7 @@ web: { listen: ["127.0.0.1:17477"] }
 `;
 
 const folder = scratch('debian');
+const scope = scopeOfBlock();
 let host: DebianHost;
 let file: string;
 
@@ -52,15 +54,11 @@ beforeAll(async () => {
   await runHere('bash', ['-euc', 'umask 077; chmod -R go= .; npm run package'], clone);
   const [name = ''] = readdirSync(join(clone, 'build')).filter((entry) => entry.endsWith('.deb'));
   file = join(clone, 'build', name);
-  host = await bootDebian();
+  host = await bootDebian(scope);
   copyFileSync(file, join(host.root, 'srv', name));
   await bring(host, ...PYTHON);
   writeFileSync(join(host.root, 'srv/bot.py'), BOT);
 }, 300_000);
-
-afterAll(async () => {
-  await host?.end();
-}, 60_000);
 
 describe('the Debian package', () => {
   it('is called for what it is, and lintian has nothing against it', async () => {

@@ -12,9 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Scope } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
+import { eventsIn } from '../process/simulated-exchange.ts';
 import { type ContainerOptions, startPod } from './container.ts';
 import type { Image } from './image.ts';
 import {
@@ -102,7 +102,7 @@ export async function stagePod(
       const exchange = start({ env, mounts, command: [...Entrypoint, ...SIMULATED] });
       await eventually('the exchange', 20_000, () => exchange.output().includes(EXCHANGE));
     },
-    events: () => readEvents(join(log, 'events.jsonl')),
+    events: () => eventsIn(join(log, 'events.jsonl')),
     filesOf: (volume: string) => readdirSync(volumes.get(volume) ?? '').sort(),
     /** As the kubelet asks: the status of the answer. */
     async probe(container: ContainerSpec, probe: Probe | undefined) {
@@ -121,11 +121,6 @@ export async function stagePod(
       writeVersion(place, { 'killswitchd.yaml': change(text) }, 0o644, fsGroup);
     },
   };
-}
-
-function readEvents(file: string): ExchangeEvent[] {
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as ExchangeEvent);
 }
 
 /** A volume as the kubelet makes it: files behind a link to their version, for the group of the pod. */

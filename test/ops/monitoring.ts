@@ -4,15 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import type { TestContext } from 'vitest';
 import { deployed, RULES, readDeployed } from '../deploy/rules.ts';
 import { startProcess } from '../liveness/started.ts';
+import type { Scope } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
 
-type Ending = Pick<TestContext, 'onTestFinished'>;
-
 /** Starts one of Debian's servers at a free port, which it logs. It ends with the test. Resolves with its address. */
-async function serve(context: Ending, command: string, args: readonly string[]): Promise<string> {
+async function serve(context: Scope, command: string, args: readonly string[]): Promise<string> {
   const { child, output } = startProcess(context, command, args);
   return eventually(`${command} to listen`, 30_000, () => {
     const address = /msg="Listening on" address=(\S+)/.exec(output())?.[1];
@@ -39,7 +37,7 @@ interface Alert {
 export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
 /** Debian's Prometheus with our own configuration and rules. `change` edits the text of the configuration. */
-export async function startPrometheus(context: Ending, directory: string, change: (text: string) => string) {
+export async function startPrometheus(context: Scope, directory: string, change: (text: string) => string) {
   const folder = join(directory, 'prometheus');
   mkdirSync(folder);
   const file = join(folder, 'prometheus.yaml');
@@ -77,7 +75,7 @@ export async function startPrometheus(context: Ending, directory: string, change
 
 /** Debian's Alertmanager with our own route, whose receivers are `receiver`. Resolves with HOST:PORT. */
 export async function startAlertmanager(
-  context: Ending,
+  context: Scope,
   directory: string,
   receiver: string,
 ): Promise<string> {
@@ -107,7 +105,7 @@ interface Message {
 /** Whoever is paged: takes down every message. */
 export async function startReceiver({
   onTestFinished,
-}: Ending): Promise<{ url: string; messages: Message[] }> {
+}: Scope): Promise<{ url: string; messages: Message[] }> {
   const messages: Message[] = [];
   const server = createServer((request, response) => {
     void json(request).then((body) => {

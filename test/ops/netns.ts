@@ -3,8 +3,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { TestContext } from 'vitest';
 import { selfSigned } from '../exchange/servers.ts';
+import type { Scope } from '../process/harness.ts';
 
 const FAR = '10.231.2.2';
 const SILENT = '10.231.2.3';
@@ -35,11 +35,7 @@ function ip(...args: readonly string[]): void {
  * A daemon's network of its own, and an exchange, bots and a server of names behind a router: three network namespaces
  * (near, router, far), which end with the test. `exchangeUrl` is what stands behind the far side.
  */
-export async function createNetwork(
-  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
-  directory: string,
-  exchangeUrl: string,
-) {
+export async function createNetwork({ onTestFinished }: Scope, directory: string, exchangeUrl: string) {
   built += 1;
   const [near, router, far] = (['near', 'router', 'far'] as const).map(
     (side) => `${side}${process.pid}-${built}`,

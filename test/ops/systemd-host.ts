@@ -1,8 +1,10 @@
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
+import { startProcess } from '../liveness/started.ts';
+import type { Scope } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
 
 /** What a command on the host came to. */
@@ -61,9 +63,9 @@ mv "$half" "$release"`;
 
 /**
  * Boots a fresh Debian in a container, with systemd as its first process, loopback as its only network, and nothing
- * installed. Needs root, and the Debian packages debootstrap and systemd-container.
+ * installed. It is shut down and removed where the scope ends. Needs root, and the Debian packages debootstrap and systemd-container.
  */
-export async function bootDebian() {
+export async function bootDebian(scope: Scope) {
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
   const root = join(folder, 'root');
   await runHere('cp', ['-a', await makeSystem(), root]);
@@ -72,66 +74,46 @@ export async function bootDebian() {
   const enter = groups.map((group) => `mkdir ${group}; echo $$ > ${group}/cgroup.procs; `).join('');
   const flags = ['--quiet', '--register=no', '--keep-unit', '--private-network', '--link-journal=no'];
   const nspawn = ['systemd-nspawn', ...flags, '--console=pipe', '-M', machine, '-D', root, '--boot'];
-  const container = spawn('sh', ['-euc', `${enter}exec "$@"`, 'sh', ...nspawn], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let console = '';
-  for (const stream of [container.stdout, container.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      console += text;
-    });
-  }
-  let over = false;
-  const ended = new Promise<void>((resolve) => {
-    container.once('close', () => {
-      over = true;
-      resolve();
-    });
-    container.once('error', (error) => {
-      console += error.message;
-    });
-  });
+  const container = startProcess(scope, 'sh', ['-euc', `${enter}exec "$@"`, 'sh', ...nspawn]);
   // The container dies with it.
-  const kill = () => container.kill('SIGKILL');
+  const kill = () => container.signal('SIGKILL');
   process.on('exit', kill);
-  /** Shuts it down and removes it. */
-  const end = async () => {
-    container.kill('SIGTERM');
+  scope.onTestFinished(async () => {
+    container.signal('SIGTERM');
     const late = setTimeout(kill, 30_000);
-    await ended;
+    await container.ended;
     clearTimeout(late);
     process.off('exit', kill);
     // A control group is removed from its leaves up.
     spawnSync('find', [...groups, '-depth', '-type', 'd', '-delete']);
     rmSync(folder, { recursive: true, force: true });
+  });
+  const ensureUp = () => {
+    const { exitCode, signalCode } = container.child;
+    if (exitCode !== null || signalCode !== null)
+      throw new Error(`the container ended:\n${container.output()}`);
   };
-  try {
-    const leader = await eventually('the first process of the container', 60_000, () => {
-      if (over) throw new Error(`the container ended:\n${console}`);
-      return findLeader(container.pid ?? 0);
-    });
-    /** Runs a shell script as root there. Rejects only where it does not end within `withinMs`. */
-    const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
-    await eventually('a system that runs', 180_000, async () => {
-      if (over) throw new Error(`the container ended:\n${console}`);
-      return (await run('systemctl is-system-running')).stdout.trim() === 'running';
-    });
-    return {
-      /** Its root directory, seen from here. */
-      root,
-      run,
-      /** The same, and throws where it fails. The standard output, without the last line break. */
-      async must(script: string, withinMs?: number) {
-        const { code, stdout, stderr } = await run(script, withinMs);
-        if (code !== 0) throw new Error(`${script}\nended with ${code}:\n${stdout}${stderr}`);
-        return stdout.trimEnd();
-      },
-      end,
-    };
-  } catch (error) {
-    await end();
-    throw error;
-  }
+  const leader = await eventually('the first process of the container', 60_000, () => {
+    ensureUp();
+    return findLeader(container.pid);
+  });
+  /** Runs a shell script as root there. Rejects only where it does not end within `withinMs`. */
+  const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
+  await eventually('a system that runs', 180_000, async () => {
+    ensureUp();
+    return (await run('systemctl is-system-running')).stdout.trim() === 'running';
+  });
+  return {
+    /** Its root directory, seen from here. */
+    root,
+    run,
+    /** The same, and throws where it fails. The standard output, without the last line break. */
+    async must(script: string, withinMs?: number) {
+      const { code, stdout, stderr } = await run(script, withinMs);
+      if (code !== 0) throw new Error(`${script}\nended with ${code}:\n${stdout}${stderr}`);
+      return stdout.trimEnd();
+    },
+  };
 }
 
 /** Control groups below those of this process: systemd-nspawn has the same names for each container of one group. */

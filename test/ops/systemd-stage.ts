@@ -1,8 +1,9 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import type { Scope } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
+import { eventsIn } from '../process/simulated-exchange.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 
@@ -17,14 +18,9 @@ export type Installed = Awaited<ReturnType<typeof installed>>;
  * Boots a Debian, builds in a clean clone, and installs with the commands of the guide as they stand there. Returns what
  * can be seen and done on it.
  */
-export async function installed() {
-  const host = await bootDebian();
-  try {
-    await install(host);
-  } catch (error) {
-    await host.end();
-    throw error;
-  }
+export async function installed(scope: Scope) {
+  const host = await bootDebian(scope);
+  await install(host);
   /** A property of a unit, as `systemctl show` has it. */
   const show = (property: string, unit = DAEMON) => host.must(`systemctl show -P ${property} ${unit}`);
   /** Waits for a status line. */
@@ -102,11 +98,8 @@ export async function bring(host: DebianHost, ...packages: readonly string[]): P
   await runHere('bash', ['-euo', 'pipefail', '-c', script, 'bash', ...packages]);
 }
 
-export function eventsOf({ root }: DebianHost): ExchangeEvent[] {
-  const text = readFileSync(join(root, 'var/log/private/killswitchd-exchange/events.jsonl'), 'utf8');
-  const lines = text.split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as ExchangeEvent);
-}
+export const eventsOf = ({ root }: DebianHost) =>
+  eventsIn(join(root, 'var/log/private/killswitchd-exchange/events.jsonl'));
 
 /** Adds a fault to the exchange; null ends all of them. */
 function play(host: DebianHost, fault: object | null): Promise<string> {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
 import { commandsUnder } from './deploy-guide.ts';
@@ -19,6 +20,7 @@ createServer((request, answer) => {
 }).listen(9095, '127.0.0.1');
 `;
 
+const scope = scopeOfBlock();
 let host: Installed;
 const show: Installed['show'] = (...asked) => host.show(...asked);
 const journal: Installed['journal'] = (...asked) => host.journal(...asked);
@@ -35,12 +37,8 @@ const saysSoon = (commands: string, what: RegExp) =>
   });
 
 beforeAll(async () => {
-  host = await installed();
+  host = await installed(scope);
 }, 900_000);
-
-afterAll(async () => {
-  await host?.end();
-}, 60_000);
 
 describe('the units', () => {
   test('are valid to the last key, and leave little open', async () => {

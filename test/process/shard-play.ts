@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
-import { type Events, renewalsOf } from './simulated-exchange.ts';
+import { type Events, eventsIn, renewalsOf } from './simulated-exchange.ts';
 
 /** A shard that was killed or told to stop. Times by the exchange, Unix milliseconds. */
 export interface Departure {
@@ -104,12 +104,7 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
     await daemon.ready(180_000);
     return daemon;
   };
-  // The last line may not be written to its end yet.
-  const events = (): Events =>
-    readFileSync(eventLog, 'utf8')
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Events[number]);
+  const events = (): Events => eventsIn(eventLog);
   return { exchange, names, configOf, start, events };
 }
 

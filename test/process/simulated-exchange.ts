@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
 import { send, signed } from '../simulator/raw-client.ts';
@@ -10,6 +11,12 @@ export type EventKind = ExchangeEvent['kind'];
 /** The events that can be of kind `K`; some kinds share a shape, which `Extract` would miss. */
 type Holding<E, K> = E extends { readonly kind: infer Own } ? (K extends Own ? E : never) : never;
 export type EventOf<K extends EventKind> = Holding<ExchangeEvent, K>;
+
+/** What an exchange wrote into the file of `--event-log`, whose last line may not be whole yet. */
+export function eventsIn(file: string): ExchangeEvent[] {
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as ExchangeEvent);
+}
 
 /** A simulated exchange that runs. */
 export type RunningExchange = ReturnType<typeof exchangeAt>;

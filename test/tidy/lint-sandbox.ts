@@ -35,13 +35,7 @@ export function lint(sources: Readonly<Record<string, string>>): readonly Findin
       mkdirSync(dirname(join(directory, path)), { recursive: true });
       writeFileSync(join(directory, path), text);
     }
-    const oxlint = join(ROOT, 'node_modules/oxlint/bin/oxlint');
-    const run = spawnSync(process.execPath, [oxlint, '--format=json', ...Object.keys(sources)], {
-      cwd: directory,
-      encoding: 'utf8',
-    });
-    if (!run.stdout.startsWith('{')) throw new Error(`oxlint did not report: ${run.stdout}${run.stderr}`);
-    return (JSON.parse(run.stdout) as Report).diagnostics.map(({ code, message, filename, labels }) => ({
+    return reportOf(directory, Object.keys(sources)).map(({ code, message, filename, labels }) => ({
       path: filename,
       rule: code ?? message,
       line: labels[0]?.span.line ?? 0,
@@ -49,4 +43,13 @@ export function lint(sources: Readonly<Record<string, string>>): readonly Findin
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** Everything that the linter reports when it is started in `directory`. */
+export function reportOf(directory: string, args: readonly string[]): Report['diagnostics'] {
+  const oxlint = join(ROOT, 'node_modules/oxlint/bin/oxlint');
+  const options = { cwd: directory, encoding: 'utf8', maxBuffer: 1 << 26 } as const;
+  const run = spawnSync(process.execPath, [oxlint, '--format=json', ...args], options);
+  if (!run.stdout.startsWith('{')) throw new Error(`oxlint did not report: ${run.stdout}${run.stderr}`);
+  return (JSON.parse(run.stdout) as Report).diagnostics;
 }

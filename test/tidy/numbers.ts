@@ -1,8 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT } from './lint-sandbox.ts';
+import { ROOT, reportOf } from './lint-sandbox.ts';
 
 const HELP = `npm run numbers
 
@@ -40,18 +39,12 @@ function lintedRows(): Row[] {
     config,
     JSON.stringify({ plugins: ['eslint', 'import'], categories: { correctness: 'off' }, rules }),
   );
-  const oxlint = join(ROOT, 'node_modules/oxlint/bin/oxlint');
-  const run = spawnSync(process.execPath, [oxlint, '-c', config, '--format=json', 'src'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  });
+  const diagnostics = reportOf(ROOT, ['-c', config, 'src']);
   rmSync(directory, { recursive: true });
-  const { diagnostics } = JSON.parse(run.stdout) as { diagnostics: { code: string; message: string }[] };
   const lengths = diagnostics.map(({ message }) => Number(/\((\d+)\)/.exec(message)?.[1] ?? 0));
   return [
     ['longest function of src', Math.max(0, ...lengths), 70],
-    ['files in import circles', diagnostics.filter(({ code }) => code.includes('no-cycle')).length, 0],
+    ['files in import circles', diagnostics.filter(({ code }) => code?.includes('no-cycle')).length, 0],
   ];
 }
 
