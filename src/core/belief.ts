@@ -281,15 +281,19 @@ export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): nu
 }
 
 /**
- * Until when a renewal or a cut of unknown outcome may still be carried out behind what is written now, monotonic
- * milliseconds; 0 where none can: the next nonce of its key fences it.
+ * Until when a request of unknown outcome may still be carried out behind a delete or a cut that is written now, and undo
+ * it, monotonic milliseconds; 0 where none can: the next nonce of its key fences it. A cut behind a cut undoes nothing.
  */
-export function straysUntilMs({ settings, key }: CoreState, { belief }: MarketState): number {
+export function straysUntilMs(
+  { settings, key }: CoreState,
+  { belief }: MarketState,
+  before: 'delete' | 'trip',
+): number {
   let untilMs = 0;
   for (const write of belief.writes) {
     const isFree = settings.nonce === 'window' || write.key !== key.changes;
-    if (isFree && write.status === 'unknown' && write.purpose !== 'delete')
-      untilMs = Math.max(untilMs, write.untilMs);
+    const undoes = write.purpose === 'renew' || (write.purpose === 'trip' && before === 'delete');
+    if (isFree && undoes && write.status === 'unknown') untilMs = Math.max(untilMs, write.untilMs);
   }
   return untilMs;
 }

@@ -53,7 +53,7 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
   const { phase, now } = state;
   if (phase.kind !== 'stopping' || market.goal === 'delete') return false;
-  const untilMs = straysUntilMs(state, market);
+  const untilMs = straysUntilMs(state, market, 'delete');
   if (untilMs <= now.monoMs || untilMs >= phase.budgetEndMs - 1000) return false;
   return market.heldUntilAwakeMs - awakeMs(state) < untilMs - now.monoMs + 1000;
 }

@@ -154,10 +154,10 @@ function gapOnGridMs(state: CoreState, market: MarketState): number {
 
 /**
  * In a nonce window, and after a change of the key, a renewal of unknown outcome may land behind a delete or a cut and
- * undo it: both wait until none can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
+ * undo it, and a cut behind a delete: they wait until none can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
  */
 function noStraysFromMs(state: CoreState, market: MarketState): number {
-  const straysMs = straysUntilMs(state, market);
+  const straysMs = straysUntilMs(state, market, market.goal === 'trip' ? 'trip' : 'delete');
   if (straysMs === 0 || market.goal === 'renew-once') return 0;
   // What is due may be written this much early.
   const untilMs = straysMs + EARLY_MS;

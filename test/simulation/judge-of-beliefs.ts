@@ -124,8 +124,8 @@ const WAITS_MS = BUDGET_MS - 1000;
 
 /** What a daemon wrote for one market to arm its timer. True milliseconds. */
 interface Post {
-  /** Renewals, and when they left, that the exchange has not got; lost ones too, since nobody can tell. */
-  readonly onTheWay: Map<Sent, number>;
+  /** Renewals and trips that the exchange has not got, and when they left; lost ones too, since nobody can tell. */
+  readonly onTheWay: Map<Sent, { readonly purpose: Purpose; readonly leftMs: number }>;
   lastMs: number;
   /** A stop has written a delete. */
   deletedInStop: boolean;
@@ -151,16 +151,14 @@ export function createStrayJudge(court: Court) {
     return untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS;
   }
 
-  function mayArrive({ onTheWay }: Post): boolean {
-    for (const [sent, leftMs] of onTheWay) {
-      if (nowMs() - leftMs < dangerousMs) return true;
-      onTheWay.delete(sent);
-    }
-    return false;
+  /** A trip behind a trip undoes nothing. */
+  function mayArrive({ onTheWay }: Post, behind: 'trip' | 'delete'): boolean {
+    for (const [sent, { leftMs }] of onTheWay) if (nowMs() - leftMs >= dangerousMs) onTheWay.delete(sent);
+    return onTheWay.values().some(({ purpose }) => purpose === 'renew' || behind === 'delete');
   }
 
   function judgeEnd(truth: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {
-    if (plan.nonce !== 'window' || !mayArrive(postOf(by, truth.market))) return;
+    if (plan.nonce !== 'window' || !mayArrive(postOf(by, truth.market), purpose)) return;
     if (purpose === 'delete' && hasNoTime(truth.market, by)) return;
     const invariant = purpose === 'delete' ? '6 nothing after delete' : '3 bounded kill';
     blame(
@@ -194,7 +192,7 @@ export function createStrayJudge(court: Court) {
       if (purpose === 'delete' && by.stoppingMs !== null) postOf(by, truth.market).deletedInStop = true;
       if (purpose === 'delete') return;
       const post = postOf(by, truth.market);
-      post.onTheWay.set(sent, nowMs());
+      post.onTheWay.set(sent, { purpose, leftMs: nowMs() });
       post.lastMs = nowMs();
     },
     /** It has reached the exchange, or what stands before it. */
