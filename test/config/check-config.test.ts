@@ -177,6 +177,21 @@ describe('check-config --live', () => {
     expect(new Set(kinds)).toEqual(new Set(['request-refused']));
   });
 
+  it('measures an exchange that answers late', async () => {
+    const late = {
+      kind: 'latency',
+      ms: 2600,
+      count: 2,
+      when: 'after',
+      match: { operation: 'ping' },
+    } as const;
+    onTestFinished(() => void exchange.clearFaults());
+    exchange.addFaults([late]);
+    const { out, err, exitCode } = await live();
+    expect([exitCode, err]).toEqual([EXIT.ok, '']);
+    expect(out).toMatch(/answers a ping in \d+ ms/);
+  });
+
   it.each([
     [
       'names the markets that the exchange does not know',
