@@ -23,6 +23,11 @@ function start(context: Context, script: string, args: readonly string[]) {
 
 test.concurrent.for([
   ['main.ts', ['--only', 'starts', '--minutes=abc'], 'bench: --minutes is abc; allowed: numbers above 0'],
+  [
+    'main.ts',
+    ['--only', 'starts', '--out', tmpdir()],
+    `bench: --out cannot be written: EISDIR: illegal operation on a directory, open '${tmpdir()}'`,
+  ],
   ['main.ts', ['--doc', PACKAGE], `bench: ${PACKAGE} holds no report of the bench`],
   [
     'soak.ts',

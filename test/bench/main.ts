@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -50,7 +50,9 @@ function refreshDocuments(file: string): void {
   try {
     const text = readFileSync(file, 'utf8');
     // JSON knows no NaN.
-    writeDocuments(JSON.parse(text, (_, value: unknown) => value ?? Number.NaN) as Report);
+    const report = JSON.parse(text, (_, value: unknown) => value ?? Number.NaN) as Report;
+    if (Object.keys(report.rows).length === 0) throw new Error('it has no rows');
+    writeDocuments(report);
   } catch (error) {
     throw new Error(`${file} holds no report of the bench`, { cause: error });
   }
@@ -77,6 +79,11 @@ async function main(args: readonly string[]): Promise<void> {
   const unknown = parts.find((name) => !Object.hasOwn(PARTS, name));
   if (unknown !== undefined)
     throw new Error(`--only names ${unknown}; there are ${Object.keys(PARTS).join(', ')}`);
+  try {
+    closeSync(openSync(values.out, 'a'));
+  } catch (error) {
+    throw new Error(`--out cannot be written: ${messageOf(error)}`, { cause: error });
+  }
   const kept = args.filter((arg, at) => !arg.startsWith('--out') && args[at - 1] !== '--out');
   const command = `\`${['npm run bench', ...(kept.length > 0 ? ['--', ...kept] : [])].join(' ')}\``;
   const report = { command, ...(await measure(parts, values.quick, minutes)) };
