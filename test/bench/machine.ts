@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 
 /** Two cores of this host: the subject has the first for itself, the exchange and the bench share the second. */
-export type Cores = Readonly<Record<'subject' | 'others', string | null>>;
+export type Cores = Readonly<Record<'subject' | 'others' | 'both', string | null>>;
 
 /** Nulls where nothing can be pinned. Pins the bench itself. */
 export function pinCores(): Cores {
@@ -11,7 +11,8 @@ export function pinCores(): Cores {
   const [, first = '', between, second = ''] = /^(\d+)([-,])(\d+)/.exec(list) ?? [];
   const others = between === '-' ? String(Number(first) + 1) : second;
   const { status } = spawnSync('taskset', ['-p', '-c', others, String(process.pid)], { stdio: 'ignore' });
-  return status === 0 ? { subject: first, others } : { subject: null, others: null };
+  if (status !== 0) return { subject: null, others: null, both: null };
+  return { subject: first, others, both: `${first},${others}` };
 }
 
 /** What a reader must know of the machine; nothing that names it. */
@@ -35,19 +36,16 @@ function readProc(path: string): string {
 /** Seconds that all threads of a process have been on a core so far, to the nanosecond. */
 export function cpuSeconds(pid: number): number {
   let nanoseconds = 0;
-  for (const task of readdirSync(`/proc/${pid}/task`)) {
+  for (const task of readdirSync(`/proc/${pid}/task`))
     nanoseconds += Number(readProc(`${pid}/task/${task}/schedstat`).split(' ')[0] ?? 0);
-  }
   return nanoseconds / 1e9;
 }
 
 /** How often its threads went to sleep so far, and were woken again. */
 export function wakesOf(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`).map((task) => readProc(`${pid}/task/${task}/status`));
-  const voluntary = tasks.map((status) =>
-    Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1] ?? 0),
-  );
-  return voluntary.reduce((sum, count) => sum + count, 0);
+  const voluntary = /^voluntary_ctxt_switches:\s*(\d+)/m;
+  return tasks.reduce((sum, status) => sum + Number(voluntary.exec(status)?.[1] ?? 0), 0);
 }
 
 export function rssMb(pid: number): number {

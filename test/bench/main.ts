@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createBook, type Report } from './book.ts';
-import { runFleets, runIdle, type Stage } from './fleets.ts';
+import { runFleets, runIdle, runMemory, type Stage } from './fleets.ts';
 import { machineFacts } from './machine.ts';
 import { renderReport, writeDocuments } from './report.ts';
 import { withRig } from './rig.ts';
 import { runSlow } from './slow.ts';
 import { runStarts } from './starts.ts';
 
-const PARTS = { starts: runStarts, idle: runIdle, slow: runSlow, fleets: runFleets };
+const PARTS = { starts: runStarts, idle: runIdle, slow: runSlow, memory: runMemory, fleets: runFleets };
 const ROUNDS = 3;
 const HELP = `npm run bench -- [--quick] [--minutes N] [--only PART,...] [--out FILE] [--doc FILE]
 --quick       a look: one round, short windows
@@ -37,7 +37,7 @@ async function measure(parts: readonly string[], quick: boolean, minutes: number
   const shorter = (ms: number) => (quick ? ms / 3 : ms);
   const longMs = quick ? 5000 : minutes * 60_000;
   await withRig(async (rig) => {
-    const stage = { rig, note, rounds: quick ? 1 : ROUNDS, longMs, shorter, quick, say, attempt };
+    const stage = { rig, note, rounds: quick ? 1 : ROUNDS, longMs, shorter, say, attempt };
     for (const [name, run] of Object.entries(PARTS))
       if (parts.includes(name)) await attempt(name, () => run(stage));
   });

@@ -5,7 +5,6 @@ export interface ExchangeOptions {
   readonly sick: number;
   readonly certFile: string;
   readonly keyFile: string;
-  readonly secret: string;
 }
 
 /** `count` starts counting anew; `forget` drops the timers as well, for the next subject. */
@@ -14,14 +13,12 @@ export type Ask = 'count' | 'forget' | 'read';
 /** What the exchange saw since it began to count. Moments in Unix milliseconds. */
 export interface Seen {
   readonly renewals: number;
-  readonly badSignatures: number;
   /** Timers that fired: renewed too late, or not at all so far. */
   readonly lapses: number;
   /** The least part of the timeout that was left when a renewal arrived: 1 where none was renewed twice. */
   readonly leastSlack: number;
   readonly armed: number;
   readonly firstArmedAt: number;
-  readonly lastFirstArmedAt: number;
 }
 
 /** `B00042_USDT` */

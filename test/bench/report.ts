@@ -41,7 +41,6 @@ const COSTS = [
   ['core', 'CPU, % of a core', 2],
   ['rss', 'RSS, MB', 0],
   ['first', 'first timer armed, ms', 0],
-  ['all', 'all timers armed, ms', 0],
   ['slack', 'least slack, % of T', 1],
 ] as const;
 

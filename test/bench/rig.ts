@@ -89,7 +89,7 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
       return folder;
     },
     async exchange({ answerMs = ANSWER_MS, sick = 0 } = {}) {
-      const options: ExchangeOptions = { answerMs, sick, certFile, keyFile, secret };
+      const options: ExchangeOptions = { answerMs, sick, certFile, keyFile };
       const logFile = file('exchange.log');
       const how = { cores, on: 'others', logFile, channel: true } as const;
       const running = startNode([EXCHANGE, JSON.stringify(options)], how);

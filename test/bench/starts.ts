@@ -7,8 +7,8 @@ import { nowMs } from './protocol.ts';
 
 /** How long the packaged program takes to say its version, and what `npm start` runs to arm its markets. */
 export async function runStarts(stage: Stage): Promise<void> {
-  stage.say('starts');
-  const { rig, note } = stage;
+  const { rig, note, say } = stage;
+  say('starts');
   for (let round = 0; round < 7; round += 1) {
     note('version', 'floor', timeOf(['-e', '0']), round);
     note('version', 'daemon', timeOf([rig.bundle('dist/main.js'), 'version']), round);

@@ -2,10 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'undici';
 import { freePort } from '../process/program.ts';
+import type { SubjectName } from './book.ts';
 import type { PeerOptions } from './peer.ts';
-import { type Running, startNode } from './processes.ts';
+import { kill, type Running, startNode } from './processes.ts';
 import { marketNames } from './protocol.ts';
-import type { Rig } from './rig.ts';
+import type { Exchange, Rig } from './rig.ts';
 
 export interface DaemonOptions {
   readonly url: string;
@@ -16,6 +17,15 @@ export interface DaemonOptions {
   readonly alone?: boolean;
 }
 
+export interface Fleet {
+  readonly markets: number;
+  readonly timeoutSeconds: number;
+  /** So many of them get no answer that helps. */
+  readonly sick?: number;
+}
+
+/** As many renewals a second as the documented limit has room for. */
+const LIMIT_PER_SECOND = 933;
 const [BEAT_EVERY_MS, SCRAPE_EVERY_MS, PAGE_RETRY_MS] = [1000, 5000, 250];
 
 /** The configuration of a daemon under measure: nonces in a window, the whole documented limit, a watched bot. */
@@ -60,20 +70,15 @@ function keepCompany({ pid }: Running, web: string, socketPath: string): () => v
     const answer = bot.request({ path: '/v1/beat', method: 'POST', headers, body });
     answer.then((heard) => heard.body.dump()).catch(ignore);
   }, BEAT_EVERY_MS);
-  const read = (path: string) =>
-    fetch(`http://${web}${path}`, { signal, headers: { accept: 'application/openmetrics-text' } });
-  const scrape = setInterval(
-    () =>
-      void read('/metrics')
-        .then((page) => page.text())
-        .catch(ignore),
-    SCRAPE_EVERY_MS,
-  );
+  const headers = { accept: 'application/openmetrics-text' };
+  const read = async (path: string) => {
+    const page = await fetch(`http://${web}${path}`, { signal, headers }).catch(ignore);
+    await page?.text().catch(ignore);
+  };
+  const scrape = setInterval(() => void read('/metrics'), SCRAPE_EVERY_MS);
   // The stream of the status page stays open, as in a browser: it tries again until it is there.
   const openPage = async (): Promise<void> => {
-    await read('/api/v1/events')
-      .then((page) => page.text())
-      .catch(ignore);
+    await read('/api/v1/events');
     if (!signal.aborted) setTimeout(() => void openPage(), PAGE_RETRY_MS);
   };
   void openPage();
@@ -85,9 +90,36 @@ function keepCompany({ pid }: Running, web: string, socketPath: string): () => v
   };
 }
 
-/** A loop of a user's own. */
-export function startPeer(rig: Rig, options: Omit<PeerOptions, 'secret'>): Running {
+/** Gives `work` the daemon, or a loop of a user's own in its place, once its markets are armed. */
+export async function withSubject(
+  rig: Rig,
+  exchange: Exchange,
+  name: SubjectName,
+  fleet: Fleet,
+  work: (subject: Awaited<ReturnType<typeof start>>) => Promise<void>,
+): Promise<void> {
+  const subject = await start(rig, exchange, name, fleet);
+  try {
+    await exchange.allArmed(fleet.markets - (fleet.sick ?? 0));
+    await work(subject);
+  } finally {
+    await kill(subject.running);
+  }
+}
+
+async function start(rig: Rig, { url }: Exchange, name: SubjectName, { markets, timeoutSeconds }: Fleet) {
+  if (name === 'daemon' || name === 'rising')
+    return startDaemon(rig, { url, markets, config: configFor(name, timeoutSeconds) });
   const { cores, secret, env } = rig;
-  const args = [join(import.meta.dirname, 'peer.ts'), JSON.stringify({ ...options, secret })];
-  return startNode(args, { cores, on: 'subject', logFile: rig.file(`${options.kind}.log`), env });
+  const ccxt = name === 'ccxt' ? { ccxt: await rig.ccxt() } : {};
+  const periodMs = Math.max(timeoutSeconds * 100, (markets / LIMIT_PER_SECOND) * 1000, 1000);
+  const options: PeerOptions = { ...ccxt, kind: name, url, markets, timeoutSeconds, periodMs, secret };
+  const args = [join(import.meta.dirname, 'peer.ts'), JSON.stringify(options)];
+  const running = startNode(args, { cores, on: 'subject', logFile: rig.file(`${name}.log`), env });
+  return { running, get: async () => '' };
+}
+
+export function configFor(name: SubjectName, timeoutSeconds: number) {
+  const nonce = name === 'rising' ? 'increasing' : 'window';
+  return { exchange: { nonce }, defaults: { timeoutSeconds } };
 }
