@@ -89,6 +89,8 @@ test('answers out of a cache keep no timer in sight that has fired, and are told
   expect(daemon.logged('attempt-failed')[0]?.msg).toContain('the exchange repeats an earlier answer');
   await exchange.clearFaults();
   await daemon.ready();
+  // The page may be quicker than the log.
+  await eventually('two lapses in the log', 5000, () => daemon.logged('lapsed')[1] ?? null);
   expect(daemon.marketsLogged('lapsed')).toEqual(['M0_USDT', 'M1_USDT']);
 });
 

@@ -85,6 +85,11 @@ describe.concurrent('a daemon that stands still', { timeout: 60_000 }, () => {
       expect(atMs - continuedMs).toBeLessThan(2000);
     }
     await daemon.ready();
+    await eventually(
+      'all lapses in the log',
+      5000,
+      () => daemon.logged('lapsed')[MARKETS.length - 1] ?? null,
+    );
     expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
     expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
     for (const market of MARKETS) expect(await daemon.metric('killswitch_lapses_total', { market })).toBe(1);
