@@ -23,7 +23,6 @@ a { color: inherit; text-underline-offset: 3px; }
 a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-offset: 3px; border-radius: 3px; }
 .spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -999px; z-index: 2; } .skip:focus { left: 12px; top: 12px; padding: 6px 10px; background: var(--surface); }
-[data-f]:empty { display: none; }
 .small { font-size: 13px; color: var(--soft); overflow-wrap: anywhere; } .strong { font-weight: 600; }
 [data-tone] { --fore: var(--idle); --wash: var(--idle-wash); --bar: var(--idle); }
 [data-tone=ok] { --fore: var(--ok); --wash: var(--ok-wash); --bar: var(--fill); }
@@ -82,7 +81,6 @@ h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015e
 [data-dense=yes] .markets { grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 8px; } [data-dense=yes] .market { grid-template-columns: minmax(0, 1fr); gap: 4px; padding: 10px 16px; }
 [data-dense=yes] .slack { display: none; } [data-dense=yes] .big { font-size: 20px; line-height: 26px; } [data-dense=yes] h3 { font-size: 16px; } [data-dense=yes] .who .small { margin-top: 0; }
 .numbers dt { font-size: 12.5px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
-.numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--fore); }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
 details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wrap: anywhere; }
 
@@ -90,7 +88,7 @@ details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wr
 .panel > li { padding: 13px 22px; border-top: 1px solid var(--line); overflow-wrap: anywhere; } .panel > li:first-child { border-top: 0; }
 .panel:empty::after { content: "Nothing yet."; display: block; padding: 13px 22px; color: var(--soft); }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; } .row .small { margin-left: auto; }
-.panel .bar { height: 6px; border-radius: 3px; margin-top: 10px; } [data-meter=none] .bar { display: none; }
+.panel .bar { height: 6px; border-radius: 3px; margin-top: 10px; }
 .events { display: grid; grid-template-columns: max-content 16px minmax(0, 1fr); column-gap: 12px; }
 .events > li { display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; gap: 0 12px; padding-block: 8px; font-size: 14px; }
 .events i { font-weight: 700; color: var(--fore); text-align: center; } .events time { color: var(--soft); white-space: nowrap; }

@@ -171,6 +171,7 @@ export function declareFamilies(
   const families = {
     registry,
     observe: declare.observe,
+    on: declare.on,
     ...declareBots(declare),
     ...declareDaemon(declare, controlReasons),
     ...declareRenewals(declare),

@@ -6,8 +6,7 @@ import { hideSecrets, isoTime, listed, oneLine, REDACTED, timeOfDay } from '../u
 import { describeLeft, describeNotice, type EventContext, type EventLine, levelOf } from './events.ts';
 import { openNonBlocking, openStdout } from './output.ts';
 
-export const LOG_FORMATS = ['auto', 'json', 'journal', 'text'] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
+type LogFormat = 'auto' | 'json' | 'journal' | 'text';
 /** The priorities of syslog by pino's level numbers, as journald reads them off the start of a line. */
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
@@ -219,16 +218,19 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
 const SECRET_FIELDS =
   /("(?:(?:x-txc-|api[-_]?)?(?:apikey|key|secret|payload|signature)|authorization)":)"(?:[^"\\]|\\.)*"/gi;
 
+/** A person reads no more of them. */
+const MOST_RECENT = 100;
+
 export type RecentEvents = ReturnType<typeof createRecentEvents>;
 
 /** Keeps the last events that a person would want to read (level info and above). */
-export function createRecentEvents(capacity = 100) {
+export function createRecentEvents() {
   const events: RecentEvent[] = [];
   return {
     add({ level, event, market, msg }: EventLine, now: Instant): void {
       if (level === 'debug') return;
       events.unshift({ atWallMs: now.wallMs, level, event, market, text: msg });
-      if (events.length > capacity) events.pop();
+      if (events.length > MOST_RECENT) events.pop();
     },
     /** The newest first. */
     list: (): readonly RecentEvent[] => [...events],

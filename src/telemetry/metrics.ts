@@ -52,10 +52,8 @@ export function createMetrics(options: MetricsOptions) {
     families.configHash.set(Number.parseInt(hash.slice(0, HASH_DIGITS), 16));
   };
   inForce(options.configHash ?? '0');
-  const observe: Observer = (notice) => {
-    families.observe(notice);
-    if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
-  };
+  families.on('bot', ({ bot, state }) => bots.changed(bot, state));
+  const observe: Observer = families.observe;
   return {
     /** Counts what happened. Notices about bots that are gone are ignored. */
     observe,

@@ -7,10 +7,9 @@ import { isoTime, listed } from '../util/text.ts';
 import { describeNotice, type EventContext, levelOf } from './events.ts';
 import type { Log } from './log.ts';
 
-export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;
 export const NOTIFY_WHATS = ['message', 'ping'] as const;
 export type NotifyWhat = (typeof NOTIFY_WHATS)[number];
-export type NotifyFormat = (typeof NOTIFY_FORMATS)[number];
+type NotifyFormat = 'json' | 'slack' | 'telegram';
 
 /** What one post says: one event, and all that happened of its kind since the last post. */
 export interface Message {

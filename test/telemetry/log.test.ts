@@ -114,9 +114,9 @@ describe('log', () => {
     expect(events[0]).toMatchObject({ event: 'stopped', level: 'error', market: null });
     expect(events[1]).toMatchObject({ event: 'deleted', level: 'info', market: 'BTC_USDT' });
     expect(events.filter(({ level }) => level === 'debug')).toEqual([]);
-    for (let index = 0; index < 100; index += 1)
+    for (let index = 0; index < 200; index += 1)
       log.observe(EVERY_NOTICE.lapsed, { ...log.clock.now(), monoMs: index * 20_000 });
-    expect(log.recent.list()).toHaveLength(50);
+    expect(log.recent.list()).toHaveLength(100);
   });
 
   test('secrets do not come out, however they get into a line', async () => {

@@ -28,7 +28,7 @@ export function record(options: Partial<LogOptions> = {}) {
     await log.flush(1000);
     return text;
   };
-  const recent = createRecentEvents(50);
+  const recent = createRecentEvents();
   return {
     ...log,
     clock,
