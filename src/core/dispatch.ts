@@ -11,6 +11,7 @@ import {
   MOST_OPEN,
   schedule,
   silentMs,
+  untilPressedMs,
 } from './next.ts';
 import { lanePatienceMs, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
@@ -168,6 +169,7 @@ function send(
   // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
   // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
+  if (givesWay !== undefined && !isProbe && waitsFor(state, market, givesWay)) return true;
   const fresh = isProbe || isHung(state, market);
   const laneMs = laneOf(state, market, fresh);
   if (!hasLane(state, fresh, laneMs)) return false;
@@ -177,6 +179,19 @@ function send(
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
   write(state, market, { purpose, base, fresh, laneMs }, out);
+  return true;
+}
+
+/**
+ * A request that may still be answered in the usual time does not give way, as long as the timer can wait. Giving up ends
+ * its connection, and may end its way through a slow exchange: who kept doing so would never be answered.
+ */
+function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolean {
+  if (isOvertaken(market, attempt)) return false;
+  const overdueMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
+  const untilMs = Math.min(overdueMs, state.now.monoMs + untilPressedMs(state, market));
+  if (untilMs <= state.now.monoMs) return false;
+  state.nextDueMs = Math.min(state.nextDueMs, untilMs);
   return true;
 }
 

@@ -70,11 +70,13 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   if (streak > 0 || newest === undefined) return retryMs;
   // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
   const isShort = slackNowMs < settings.timeoutMs / 2;
-  const cadenceMs = Math.min(
+  const soonestMs = Math.min(
     gapOnGridMs(state, market),
     gapToCertaintyMs(state, market),
     isShort ? Math.max(1000, slackNowMs / MOST_OPEN) : Number.POSITIVE_INFINITY,
   );
+  // No more are on their way: those of a slow market are spread over its answer time.
+  const cadenceMs = Math.max(soonestMs, answerTimeMs(state, market) / MOST_OPEN);
   if (newest.status === 'confirmed') return cadenceMs;
   // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
   return Math.min(cadenceMs, Math.max(retryMs, 1.5 * answerTimeMs(state, market)));
@@ -186,6 +188,13 @@ export function isSalvageable(
   leftMs = leftToSaveMs(state, market),
 ): boolean {
   return leftMs > travelMs(state);
+}
+
+/** How long the next attempt can wait and still save the timer; infinite where nothing can be saved. */
+export function untilPressedMs(state: CoreState, market: MarketState): number {
+  const leftMs = leftToSaveMs(state, market);
+  if (!isSalvageable(state, market, leftMs)) return Number.POSITIVE_INFINITY;
+  return leftMs - travelMs(state) - SHORTEST_GAP_MS;
 }
 
 /** How long a request takes to reach the exchange: half of the answer time, but for an exchange that is slow to answer. */

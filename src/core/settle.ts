@@ -67,12 +67,12 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
   schedule(state, market);
 }
 
-/** How long the market's answers take: a longer one counts at once, a shorter one by half. */
+/** How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time. */
 function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
   const isAnswer =
     outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
-  if (!isAnswer) return;
+  if (!isAnswer || attempt.epoch !== state.epoch) return;
   const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);

@@ -23,6 +23,20 @@ describe('an exchange that carries everything out and answers late', () => {
     expect(bench.noticesOf('lapsed')).toEqual([]);
   });
 
+  test('after 3.5 s: no request for a timer of 5 s is given up, and each timer is renewed every 2 s', () => {
+    const bench = createBench({ markets: many(20, 5), nonce: 'window' });
+    bench.start(15_000);
+    answerLate(bench, 3500);
+    // The first answers tell how long an answer takes.
+    bench.run(15_000);
+    const failedBefore = bench.noticesOf('attempt-failed').length;
+    bench.run(60_000);
+    expect(bench.noticesOf('attempt-failed').length - failedBefore).toBe(0);
+    for (const name of ['M0', 'M1', 'M19'])
+      expect(Math.max(...gapsOf(bench, name, 30_000))).toBeLessThanOrEqual(2000);
+    expect(bench.book.fired).toEqual([]);
+  });
+
   test('after 3.5 s: 100 timers of 60 s are renewed before half of their time is gone', () => {
     const bench = createBench({ markets: many(100, 60), nonce: 'window' });
     bench.start(15_000);
