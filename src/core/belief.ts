@@ -259,6 +259,9 @@ function isOver(state: CoreState, belief: Belief, write: Write): boolean {
     (other) => other.status === 'confirmed' && other.order > write.order && !mayFollow(state, write, other),
   );
   if (overtaken) return true;
+  // What it fences and is still awaited would count again.
+  if (belief.writes.some((other) => other.order < write.order && isFenced(state, belief, other)))
+    return false;
   const { monoMs } = state.now;
   if (write.untilMs > monoMs || (write.purpose !== 'delete' && latestFiring(state, write) > monoMs))
     return false;

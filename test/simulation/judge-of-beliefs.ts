@@ -126,7 +126,8 @@ const WAITS_MS = BUDGET_MS - 1000;
 interface Post {
   /** Renewals and trips that the exchange has not got, and when they left; lost ones too, since nobody can tell. */
   readonly onTheWay: Map<Sent, { readonly purpose: Purpose; readonly leftMs: number }>;
-  lastMs: number;
+  /** When the last one left, on the daemon's own clock. */
+  lastMonoMs: number;
   /** A stop has written a delete. */
   deletedInStop: boolean;
 }
@@ -138,17 +139,19 @@ interface Post {
 export function createStrayJudge(court: Court) {
   const { plan, intents, nowMs, blame } = court;
   const postOf = perMarket(
-    (): Post => ({ onTheWay: new Map(), lastMs: Number.NEGATIVE_INFINITY, deletedInStop: false }),
+    (): Post => ({ onTheWay: new Map(), lastMonoMs: Number.NEGATIVE_INFINITY, deletedInStop: false }),
   );
   // A daemon counts from when it decided on a request, which is a little earlier.
   const dangerousMs = REQUEST_LIFETIME_MS - latestDepartureMs(plan);
 
-  /** Could a renewal of the market still arrive when the budget of the stop ends, which comes nearer in a suspend? */
+  /**
+   * Could a renewal of the market still arrive when the budget of the stop ends? A suspend brings that end nearer, and no
+   * daemon counts it as time in which the renewal has arrived.
+   */
   function hasNoTime(market: string, by: Incarnation): boolean {
     if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
-    if (plan.faults.some(({ kind }) => kind === 'suspend')) return true;
-    const untilMs = postOf(by, market).lastMs + REQUEST_LIFETIME_MS;
-    return untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS;
+    const dangerMs = postOf(by, market).lastMonoMs + REQUEST_LIFETIME_MS - by.clock.now().monoMs;
+    return dangerMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS - nowMs();
   }
 
   /** A trip behind a trip undoes nothing. */
@@ -193,7 +196,7 @@ export function createStrayJudge(court: Court) {
       if (purpose === 'delete') return;
       const post = postOf(by, truth.market);
       post.onTheWay.set(sent, { purpose, leftMs: nowMs() });
-      post.lastMs = nowMs();
+      post.lastMonoMs = by.clock.now().monoMs;
     },
     /** It has reached the exchange, or what stands before it. */
     onArrival: (by: Incarnation, market: string, sent: Sent): boolean =>
