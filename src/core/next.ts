@@ -68,16 +68,16 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
   if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
   if (streak > 0 || newest === undefined) return retryMs;
-  // A timer that is much shorter than asked for, or confirmed late, still gets three attempts; no more are on their way,
-  // and those of a slow market are spread over its answer time.
+  // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
   const isShort = slackNowMs < settings.timeoutMs / 2;
-  const cadenceMs = Math.min(
+  const soonestMs = Math.min(
     gapOnGridMs(state, market),
     gapToCertaintyMs(state, market),
-    isShort
-      ? Math.max(1000, slackNowMs / MOST_OPEN, answerTimeMs(state, market) / MOST_OPEN)
-      : Number.POSITIVE_INFINITY,
+    isShort ? Math.max(1000, slackNowMs / MOST_OPEN) : Number.POSITIVE_INFINITY,
   );
+  // No more are on their way: those of a slow market are spread over its answer time, or over the timeout.
+  const spreadMs = Math.min(answerTimeMs(state, market), settings.timeoutMs) / MOST_OPEN;
+  const cadenceMs = Math.max(soonestMs, spreadMs);
   if (newest.status === 'confirmed') return cadenceMs;
   // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
   return Math.min(cadenceMs, Math.max(retryMs, 1.5 * answerTimeMs(state, market)));
