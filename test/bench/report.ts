@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { table } from '../docs/markdown.ts';
-import { figures, type Report, ratioOf, SUBJECTS, spreadOf } from './book.ts';
+import { figures, type Report, ratioOf, SUBJECTS, type SubjectName, spreadOf } from './book.ts';
 import { FLEET_SIZES } from './fleets.ts';
 import { drawCosts, drawSlack } from './picture.ts';
 import { judgeTargets } from './targets.ts';
@@ -66,13 +66,11 @@ function costsOf({ rows }: Report): string {
 
 function hardshipsOf({ rows }: Report): string {
   const ids = Object.keys(rows).flatMap((id) => /^slack\/(T=.*|sick)$/.exec(id)?.[1] ?? []);
-  const body = ids.toSorted().flatMap((id) =>
-    SUBJECTS.flatMap((name) => {
-      const [slack = '', lapses = ''] = ['slack', 'lapses'].map((what) =>
-        figures(spreadOf(rows, `${what}/${id}`, name), 1),
-      );
-      return slack === '' ? [] : [[id, name, slack, lapses]];
-    }),
-  );
-  return table(['Timeout, answers after', 'Subject', 'Least slack, % of T', 'Lapses'], body);
+  const cell = (id: string, name: SubjectName): string => {
+    const [slack, lapses] = ['slack', 'lapses'].map((what) => spreadOf(rows, `${what}/${id}`, name));
+    if (slack === undefined) return '';
+    return `${figures(slack, 1)}${lapses?.most === 0 ? '' : `, ${figures(lapses, 0)} lapses`}`;
+  };
+  const body = ids.toSorted().map((id) => [id, ...SUBJECTS.map((name) => cell(id, name))]);
+  return table(['Least slack, % of T; answers after', ...SUBJECTS], body);
 }
