@@ -7,6 +7,7 @@ import {
   type CoreState,
   type MarketState,
   momentOf,
+  onTheirWay,
   type Told,
   type Write,
 } from './state.ts';
@@ -29,7 +30,8 @@ const STAMPS_KEPT = 4;
  */
 export function bounds(state: CoreState, market: MarketState): void {
   const { belief } = market;
-  const counting = belief.writes.filter((write) => !isFenced(state, belief, write));
+  const fences = fencesOf(state, belief);
+  const counting = belief.writes.filter((write) => !isFenced(fences, write));
   belief.notBefore = null;
   let notAfterMs = Number.NEGATIVE_INFINITY;
   let heldUntilMs = Number.NEGATIVE_INFINITY;
@@ -47,9 +49,12 @@ export function bounds(state: CoreState, market: MarketState): void {
 }
 
 /** With rising nonces an accepted request fences every earlier one of its key: it is refused as stale when it arrives. */
-function isFenced({ settings }: CoreState, { writes }: Belief, { order, key }: Write): boolean {
-  if (settings.nonce !== 'increasing') return false;
-  return writes.some((other) => other.status === 'confirmed' && other.order > order && other.key === key);
+function fencesOf({ settings }: CoreState, { writes }: Belief): Write[] {
+  return settings.nonce === 'increasing' ? writes.filter(({ status }) => status === 'confirmed') : [];
+}
+
+function isFenced(fences: readonly Write[], { order, key }: Write): boolean {
+  return fences.some((fence) => fence.order > order && fence.key === key);
 }
 
 /** Could `other` be carried out behind `write`? What is newer always can, what is older where its nonce does not matter. */
@@ -206,7 +211,7 @@ function newestStamps(
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
-  if (isFenced(state, confirmed.market.belief, write)) return false;
+  if (isFenced(fencesOf(state, confirmed.market.belief), write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || state.settings.nonce === 'window' || write.key !== confirmed.key;
 }
@@ -249,19 +254,23 @@ function describeAlteration(
 /** Forgets settled requests that can no longer decide about anything, and folds the rest. */
 export function tidy(state: CoreState, market: MarketState): void {
   const { belief } = market;
-  belief.writes = belief.writes.filter((write) => !isOver(state, belief, write));
+  const awaited = onTheirWay(market);
+  const confirmed = belief.writes.filter(({ status }) => status === 'confirmed');
+  const fences = fencesOf(state, belief);
+  const isOvertaken = (write: Write): boolean =>
+    confirmed.some((other) => other.order > write.order && !mayFollow(state, write, other));
+  // What it fences and is still awaited would count again without it.
+  const fencesAwaited = (write: Write): boolean =>
+    fences.includes(write) && awaited.some((other) => isFenced([write], other));
+  belief.writes = belief.writes.filter((write) => {
+    if (awaited.includes(write)) return true;
+    return !isOvertaken(write) && (fencesAwaited(write) || !isOver(state, belief, write));
+  });
   bounds(state, market);
 }
 
+/** Can a settled request decide about nothing any more? */
 function isOver(state: CoreState, belief: Belief, write: Write): boolean {
-  if (write.status === 'open' || write.status === 'abandoned') return false;
-  const overtaken = belief.writes.some(
-    (other) => other.status === 'confirmed' && other.order > write.order && !mayFollow(state, write, other),
-  );
-  if (overtaken) return true;
-  // What it fences and is still awaited would count again.
-  if (belief.writes.some((other) => other.order < write.order && isFenced(state, belief, other)))
-    return false;
   const { monoMs } = state.now;
   if (write.untilMs > monoMs || (write.purpose !== 'delete' && latestFiring(state, write) > monoMs))
     return false;
@@ -275,9 +284,10 @@ function isOver(state: CoreState, belief: Belief, write: Write): boolean {
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */
 export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): number {
+  const fences = fencesOf(state, belief);
   let untilMs = Number.NEGATIVE_INFINITY;
   for (const write of belief.writes) {
-    if (write.purpose === 'delete' || isFenced(state, belief, write)) continue;
+    if (write.purpose === 'delete' || isFenced(fences, write)) continue;
     untilMs = Math.max(untilMs, write.at.awakeMs + write.longestMs);
   }
   return untilMs;
