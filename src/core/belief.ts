@@ -3,6 +3,7 @@ import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, TRIP_MS } from './promise.ts';
 import {
   type Attempt,
+  awakeMs,
   type Belief,
   type CoreState,
   type MarketState,
@@ -279,6 +280,18 @@ function isOver(state: CoreState, belief: Belief, write: Write): boolean {
     (other) =>
       !mayFollow(state, write, other) ||
       (write.purpose === 'delete' ? other.purpose === 'delete' : other.status !== 'confirmed'),
+  );
+}
+
+/** May a renewal that nobody confirmed have armed a timer that has run out by now? */
+export function mayHaveRunOut(state: CoreState, { belief }: MarketState): boolean {
+  return belief.writes.some(
+    ({ id, purpose, status, left, at, shortestMs }) =>
+      id !== 0 &&
+      purpose !== 'delete' &&
+      status === 'unknown' &&
+      left &&
+      at.awakeMs + leastMs(shortestMs) <= awakeMs(state),
   );
 }
 

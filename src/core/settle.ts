@@ -1,4 +1,11 @@
-import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRepeated } from './belief.ts';
+import {
+  believeApplied,
+  believeDeleted,
+  believeNotApplied,
+  believeUnknown,
+  isRepeated,
+  mayHaveRunOut,
+} from './belief.ts';
 import { giveUp, isOvertaken } from './dispatch.ts';
 import {
   type Effect,
@@ -46,11 +53,8 @@ const UNHEARD_PROBE_MS = 10_000;
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** Takes in what became of one attempt. */
-export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
-  const place = state.attempts.findIndex((attempt) => attempt.id === id);
-  const attempt = state.attempts[place];
-  if (attempt === undefined) return;
-  state.attempts.splice(place, 1);
+export function settle(state: CoreState, attempt: Attempt, outcome: Outcome, out: Effect[]): void {
+  state.attempts.splice(state.attempts.indexOf(attempt), 1);
   state.spent += 1;
   const { market } = attempt;
   learn(state, attempt, outcome);
@@ -174,6 +178,7 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const { market } = attempt;
   const isFirst = market.heldUntilAwakeMs < Number.POSITIVE_INFINITY;
   if (isFirst) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
+  else market.mayHaveFired ||= mayHaveRunOut(state, market);
   market.heldUntilAwakeMs = Number.POSITIVE_INFINITY;
   believeDeleted(state, attempt);
   calm(market);

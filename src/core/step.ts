@@ -1,4 +1,4 @@
-import { believeLeft, believeSigned, tidy } from './belief.ts';
+import { believeLeft, believeSigned, mayHaveRunOut, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
 import { type CoreEvent, type Effect, say } from './events.ts';
@@ -53,9 +53,14 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
   switch (event.kind) {
     case 'tick':
       break;
-    case 'settled':
-      settle(state, event.attempt, event.outcome, out);
+    case 'settled': {
+      const attempt = state.attempts.find(({ id }) => id === event.attempt);
+      if (attempt === undefined) break;
+      // What must have fired by now is told of first: the answer may have it forgotten.
+      judgeTimer(state, attempt.market, out);
+      settle(state, attempt, event.outcome, out);
       break;
+    }
     case 'pinged':
       hearPing(state, event, out);
       break;
@@ -177,11 +182,12 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const mayBeDeleted = belief.writes.some(({ purpose, left }) => purpose === 'delete' && left);
   const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
+  const isUnsure = market.heldUntilAwakeMs === Number.POSITIVE_INFINITY && mayHaveRunOut(state, market);
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
   const isFiring = !mustNotFire(market) && wasArmed && !isDeleted;
-  market.mayHaveFired ||= mayBeDeleted && (isLapse || isFiring);
+  market.mayHaveFired ||= isUnsure || (mayBeDeleted && (isLapse || isFiring));
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
   } else if (isFiring) {

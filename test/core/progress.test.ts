@@ -121,6 +121,21 @@ test('a timer that runs out before a delete of it is confirmed is told of, once'
   }
 });
 
+test('a timer that ran out is told of also where a delete fails right after that', () => {
+  for (const nonce of ['window', 'increasing'] as const) {
+    // Some of these failures come before the core is woken to see that the timer has run out.
+    for (let afterMs = 0; afterMs < 6000; afterMs += 100) {
+      const driver = armed({ nonce });
+      driver.operate('disarm');
+      driver.live(57_000, 20, (write) => driver.settle(write, LOST));
+      driver.wait(afterMs);
+      driver.move({ monoMs: 200 });
+      driver.live(30_000, 0, (write) => driver.settle(write, LOST));
+      expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'undeleted' }]);
+    }
+  }
+});
+
 test('a timer may have been deleted where a delete of it has no answer and its bot dies after that', () => {
   for (const end of ['disarm', 'goodbye'] as const) {
     const driver = armed(WATCHED);
