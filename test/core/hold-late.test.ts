@@ -95,7 +95,7 @@ describe('orders are not said to stay', () => {
     driver.settle(write, LOST);
     lose(driver, 80_000);
     driver.operate('disarm');
-    expect(driver.progress('disarm')).toEqual({ state: 'done', says: PERHAPS });
+    expect(driver.progress('disarm')).toMatchObject({ state: 'done', says: PERHAPS });
   });
 
   test('where the timer ran out, its bot was silent and came back, and a delete followed', () => {
