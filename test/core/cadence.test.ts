@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { createDriver, THROTTLED } from './driver.ts';
+import { armed, createDriver, THROTTLED } from './driver.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
 
@@ -54,4 +54,20 @@ test('after throttling the cadence recovers by a quarter every 5 s, beginning 10
   expect(first).toBeLessThan(10_900);
   expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(4900);
   expect((second ?? 0) - (first ?? 0)).toBeLessThanOrEqual(5350);
+});
+
+test('an answer that a stall of 20 s held up makes no market slow: silence after it is met as densely as before', () => {
+  const attempts = [0, 20_000].map((stallMs) => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.operate('arm');
+    driver.move({ monoMs: stallMs });
+    driver.tick();
+    for (const write of driver.take()) driver.apply(write);
+    driver.live(100);
+    driver.take();
+    driver.wait(5000);
+    return driver.take().length;
+  });
+  expect(attempts[0]).toBeGreaterThan(8);
+  expect(attempts[1]).toBe(attempts[0]);
 });

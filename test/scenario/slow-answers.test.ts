@@ -37,6 +37,15 @@ describe('an exchange that carries everything out and answers late', () => {
     expect(bench.book.fired).toEqual([]);
   });
 
+  test('after 5 s: requests for a timer of 5 s are spread, and no three of them leave together', () => {
+    const bench = createBench({ markets: many(20, 5), nonce: 'window' });
+    bench.start(15_000);
+    answerLate(bench, 5000);
+    bench.run(90_000);
+    for (const name of ['M0', 'M1', 'M19'])
+      expect(Math.max(...gapsOf(bench, name, 60_000))).toBeLessThanOrEqual(2500);
+  });
+
   test('after 3.5 s: 100 timers of 60 s are renewed before half of their time is gone', () => {
     const bench = createBench({ markets: many(100, 60), nonce: 'window' });
     bench.start(15_000);
