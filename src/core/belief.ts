@@ -183,8 +183,9 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const altered = describeAlteration(attempt, timer, grantedMs, askedMs);
   const unresolved = belief.writes.filter((write) => mayHaveBridged(state, write, attempt)).length;
   const lapse = judgeLapse(state, belief, timer, unresolved);
+  const known = belief.server;
   // By the stamps and not by the numbers: in a nonce window an older request may be carried out behind a newer one.
-  belief.server = newestStamps(belief.server, timer);
+  belief.server = newestStamps(known, timer);
   if (toldBefore(belief, timer) === undefined) {
     const { startTime, cancellationTime } = timer;
     belief.told = [
@@ -197,6 +198,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   attempt.shortestMs = Math.max(0, Math.min(askedMs, grantedMs));
   attempt.longestMs = Math.max(askedMs, grantedMs);
   tidy(state, market);
+  // What a newer answer has overtaken brings back no timer that is known to be gone.
+  if (known === null && !belief.writes.includes(attempt)) belief.server = null;
   return { lapse, unresolved, altered };
 }
 
