@@ -374,13 +374,8 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   const lastedMs = state.now.monoMs - sinceMs;
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
-  // A stop hears what it can: behind a renewal that may still be carried out no delete is sure.
-  if (state.phase.kind === 'running') {
-    const swallowed = state.attempts.filter(
-      (attempt) => attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS,
-    );
-    for (const attempt of swallowed) giveUp(attempt, out);
-  }
+  for (const attempt of state.attempts)
+    if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   for (const market of state.markets) {
     if (market.cycleSinceMs === null || market.refused !== null) continue;
     // What is on its way, or was just given up, may never be answered.
