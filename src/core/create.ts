@@ -45,6 +45,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     nextDueMs: now.monoMs,
     queue: [],
     orderedMs: Number.NEGATIVE_INFINITY,
+    turnMs: Number.NEGATIVE_INFINITY,
     bucket: bucketOf(settings, 0),
     spent: 0,
     spentAtMs: now.monoMs,

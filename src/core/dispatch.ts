@@ -40,14 +40,14 @@ const MANY_MARKETS = 500;
 const LATE = 1.25;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
-const RANK = { ends: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
-/** What has lapsed, or was never armed, lets what has time go first for this long. */
+const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
+/** What has lapsed, or was never armed, lets what has time go first for this long, and one after the other what presses. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what has time; then what has lapsed or is new. That waits for a few seconds at most: a budget that
- * others use up must not leave it unarmed.
+ * their time; then what has time; then what has lapsed or is new. That waits for a few seconds at most, and then one of
+ * them goes first each few seconds: others that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
@@ -55,6 +55,24 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
   if (!isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
+}
+
+/**
+ * Which of those that are not surely armed goes before what presses: each few seconds the one that has waited longest for
+ * others, and not for an answer of its own.
+ */
+function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
+  if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
+  let longest: MarketState | null = null;
+  for (const { market } of due)
+    if (waitsLong(state, market) && market.nextMs < (longest?.nextMs ?? Number.POSITIVE_INFINITY))
+      longest = market;
+  return longest;
+}
+
+function waitsLong(state: CoreState, market: MarketState): boolean {
+  const hasWaited = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && openWrites(market).length === 0;
+  return hasWaited && market.goal === 'guard' && awakeSlackMs(state, market) <= 0;
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */
@@ -129,8 +147,12 @@ function order(state: CoreState): boolean {
     else due.push({ market, leftMs: leftToSaveMs(state, market) });
   }
   const untilMs = pressingUntil(state, due);
+  const first = whoseTurn(state, due);
   state.queue = due
-    .map((one) => ({ market: one.market, rank: rankOf(state, one, untilMs) }))
+    .map((one) => ({
+      market: one.market,
+      rank: one.market === first ? RANK.turn : rankOf(state, one, untilMs),
+    }))
     .toSorted((one, other) => one.rank - other.rank)
     .map(({ market }) => market);
   return true;
@@ -178,6 +200,7 @@ function send(
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
+  if (waitsLong(state, market)) state.turnMs = state.now.monoMs;
   write(state, market, { purpose, base, fresh, laneMs }, out);
   return true;
 }
@@ -309,12 +332,12 @@ function tokenAtMs(state: CoreState): number {
 }
 
 /** The addresses that renewals may take: others than the first only where they serve the same account. */
-function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
+export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
 /** May renewals take it? One that stands in for the first is pinged well, too. */
-function isOpen({ outage, index, ping }: BaseState): boolean {
+export function isOpen({ outage, index, ping }: BaseState): boolean {
   return outage === null && (index === 0 || ping?.ok !== false);
 }
 
@@ -335,7 +358,8 @@ function routeFor(state: CoreState, market: MarketState): BaseState | null {
 /**
  * Half-open probes: each address that is out is tried by one request at a time. The most urgent market that has failed
  * goes, those first that were tried least since their last success: a market that was sick before must not keep the
- * others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is probed.
+ * others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
+ * probed, and by no request that ends a timer: a stop would spend its budget on it.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const probes = new Map<MarketState, BaseState>();
@@ -349,7 +373,10 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
       state.nextDueMs = Math.min(state.nextDueMs, probeMs);
       continue;
     }
-    const market = chooseProbe(state, (one) => !probes.has(one) && (standsIn || hasFailed(state, one)));
+    const market = chooseProbe(
+      state,
+      (one) => !probes.has(one) && (standsIn ? one.goal === 'guard' : hasFailed(state, one)),
+    );
     if (market !== null) probes.set(market, base);
   }
   return probes;

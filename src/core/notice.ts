@@ -132,6 +132,8 @@ export type Notice =
   | {
       readonly kind: 'outage-began';
       readonly base: number;
+      /** The address that renewals take meanwhile; null where none is left. */
+      readonly standsIn: number | null;
       readonly detail: string;
       readonly expiryWallMs: number | null;
     }

@@ -6,7 +6,7 @@ import {
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp, isOvertaken } from './dispatch.ts';
+import { giveUp, isOpen, isOvertaken, usableBases } from './dispatch.ts';
 import {
   type Effect,
   type FailureReason,
@@ -419,7 +419,8 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
   const expiryWallMs = firstExpiry(state, state.markets);
-  say(out, { kind: 'outage-began', base: base.index, detail, expiryWallMs });
+  const standsIn = usableBases(state).find(isOpen)?.index ?? null;
+  say(out, { kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
 }
 
 /** Until when the first of these timers that are renewed is surely armed, Unix milliseconds; null where none is. */

@@ -220,6 +220,8 @@ export interface CoreState {
   /** What was due and could not be written yet, the most urgent first, and when it was put in order. */
   queue: readonly MarketState[];
   orderedMs: number;
+  /** When a market that was not surely armed last had its turn. */
+  turnMs: number;
   bucket: Bucket;
   /** Tokens of settled requests that have not flowed back yet, and until when that was counted. */
   spent: number;

@@ -47,7 +47,7 @@ const BOT = {
 
 /** How loud each kind of notice is. */
 const LEVELS: { readonly [K in Kind]: EventLevel | ((notice: Of<K>) => EventLevel) } = {
-  ...all('error', 'overdue', 'lapsed', 'fired', 'refused', 'unauthorised', 'outage-began'),
+  ...all('error', 'overdue', 'lapsed', 'fired', 'refused', 'unauthorised'),
   ...all('warn', 'altered', 'throttled', 'stall', 'tripped'),
   ...all('info', 'recovered', 'accepted-again', 'authorised-again', 'outage-ended', 'cadence', 'resumed'),
   ...all('info', 'released', 'reloaded', 'all-armed', 'stopping'),
@@ -57,6 +57,7 @@ const LEVELS: { readonly [K in Kind]: EventLevel | ((notice: Of<K>) => EventLeve
   suspended: (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
   held: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
   removed: (n) => (n.how === 'fired' ? 'warn' : 'info'),
+  'outage-began': (n) => (n.standsIn === null ? 'error' : 'warn'),
   bot: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
   pinged: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
   deleted: (n) => (n.mayHaveFired ? 'warn' : 'info'),
@@ -106,10 +107,18 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
   'authorised-again': () => 'The API key is accepted again; every timer is being renewed.',
   altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
-  'outage-began': (n, { at, base }) =>
-    `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
-    `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
-    `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
+  'outage-began': (n, { at, base }) => {
+    if (n.standsIn !== null)
+      return (
+        `No renewal gets through to ${base(n.base)} (${n.detail}). Renewals go to ${base(n.standsIn)} instead; ` +
+        `${base(n.base)} is tried again once it answers pings.`
+      );
+    return (
+      `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
+      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
+      `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`
+    );
+  },
   'outage-ended': (n, { base }) =>
     `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
   throttled: (n) =>

@@ -50,6 +50,7 @@ describe('an outage begins', () => {
       {
         kind: 'outage-began',
         base: 0,
+        standsIn: null,
         detail: expect.stringContaining(outcome.kind === 'applied' ? '' : ''),
         expiryWallMs: expect.closeTo(expiryWallMs, 3),
       },
@@ -177,8 +178,8 @@ describe('an outage ends', () => {
 describe('the second address', () => {
   const bases = ['https://one.example', 'https://two.example'];
 
-  function out(sameAccount: boolean) {
-    const stage = three({ bases, sameAccount });
+  function out(sameAccount: boolean, nonce: 'increasing' | 'window' = 'window') {
+    const stage = three({ bases, sameAccount, nonce });
     for (const write of stage.all) stage.driver.settle(write, NOT_SENT);
     stage.driver.wait(600);
     return stage.driver;
@@ -190,6 +191,39 @@ describe('the second address', () => {
     for (const write of all) driver.settle(write, NOT_SENT);
     driver.wait(2000);
     expect(new Set(driver.take().map(({ base }) => base))).toEqual(new Set([0]));
+  });
+
+  test.each([
+    [true, 1],
+    [false, null],
+  ])('is named when it takes them over (sameAccount: %s)', (sameAccount, standsIn) => {
+    expect(out(sameAccount).notices('outage-began')[0]?.standsIn).toBe(standsIn);
+  });
+
+  test('takes every delete of a stop, also where the first answers pings and nothing else', () => {
+    for (let stopsAfterMs = 3000; stopsAfterMs < 4000; stopsAfterMs += 100) {
+      const driver = out(true, 'increasing');
+      const hung: Write[] = [];
+      const live = (forMs: number): void => {
+        for (let goneMs = 0; goneMs < forMs; goneMs += 100) {
+          driver.live(100, 10, (write) => {
+            if (write.base === 0) hung.push(write);
+            else if (write.timeoutSeconds === null) driver.settle(write, { kind: 'deleted' });
+            else driver.apply(write);
+          });
+          const aborted = new Set(
+            driver.effects.flatMap((one) => (one.kind === 'abort' ? [one.attempt] : [])),
+          );
+          for (const write of hung) if (aborted.has(write.attempt)) driver.settle(write, LOST);
+        }
+      };
+      live(1000);
+      ping(driver, true, 0);
+      live(stopsAfterMs);
+      driver.stop('delete');
+      live(7000);
+      expect(driver.finished()).toEqual([]);
+    }
   });
 
   test('gives the renewals back once the first is well again', () => {

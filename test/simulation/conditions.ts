@@ -96,11 +96,15 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
  * is too much, or where answers that come late leave requests that go one after the other less room.
  */
 export function longestPeriodMs(plan: Plan, truth: Timed): number {
-  const late = ({ kind }: Fault) => SLOW.has(kind) || kind === 'reorder' || kind === 'base-slow';
-  const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(late));
+  const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(isLate));
   return hasRoom(plan) && !stretched ? periodMs(truth) : truth.timeoutMs / 3;
 }
 const LONGEST_ANSWER_MS = 4500;
+
+/** Does the fault make answers come late? */
+export function isLate({ kind }: Fault): boolean {
+  return SLOW.has(kind) || kind === 'reorder' || kind === 'base-slow';
+}
 
 /** By how much all faults together may lengthen the answers to a market's requests; null for any market's. */
 export function slowMs({ faults, markets }: Plan, market: string | null): number {

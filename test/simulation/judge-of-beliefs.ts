@@ -177,9 +177,9 @@ export function createStrayJudge(court: Court) {
     if (lapsedMs !== null && nowMs() - lapsedMs > plan.roundTripMs + TOLERANCE_MS)
       blame('8 lapses', `${market}: ${nameOf(by)} renewed what a lapse has taken out of guard`);
     const ends = Math.max(intents.deletesUntilMs(by, market), intents.tripsUntilMs(by, market));
-    // A stop that deletes waits for a sign of life of the bot, and for strays; it guards the market until its first delete.
+    // A stop that deletes waits for a sign of life of the bot, and for strays, such as those of another key; it guards the market until its first delete.
     const waits =
-      (plan.watched || plan.nonce === 'window') &&
+      (plan.watched || plan.nonce === 'window' || plan.faults.some(({ kind }) => kind === 'new-key')) &&
       plan.daemons[by.daemon]?.policy === 'delete' &&
       !postOf(by, market).deletedInStop;
     if ((by.stoppingMs === null || waits) && ends < Number.POSITIVE_INFINITY) return;

@@ -2,6 +2,7 @@ import type { Notice } from '../../src/core/notice.ts';
 import type { MarketView } from '../../src/core/view.ts';
 import {
   hasRoom,
+  isLate,
   isQuiet,
   longestPeriodMs,
   longestStretchMs,
@@ -193,7 +194,9 @@ export function createProgressJudge(court: Court) {
     const { triedMs } = log.of(by, seen.market);
     const wantedMs = Math.max(evidence.freshSinceMs(by, truth.bot), intents.guardedSinceMs(by, seen.market));
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
-    const dueMs = Math.max(longestPeriodMs(plan, truth), (guaranteedMs + sinceMs) / 4);
+    // Requests of a market whose answers came late are spread, over a third of its timeout at most.
+    const spreadMs = plan.faults.some(isLate) ? truth.timeoutMs / 3 : 0;
+    const dueMs = Math.max(longestPeriodMs(plan, truth), spreadMs, (guaranteedMs + sinceMs) / 4);
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
 
@@ -207,6 +210,9 @@ export function createProgressJudge(court: Court) {
     const sinceMs = by.clock.now().monoMs - REQUEST_LIFETIME_MS - longestMs / 3 - FINDS_OUT_MS;
     return log.of(by, market).deletes.some((leftMs) => leftMs >= sinceMs);
   }
+
+  /** When each last let one that was not surely armed go before others. */
+  const turns = new Map<Incarnation, number>();
 
   /** How long its timer may still be saved. One that only a delete without an answer makes doubtful most likely stands. */
   function leftToSaveMs(by: Incarnation, { market, guaranteedMs }: MarketView): number {
@@ -241,6 +247,12 @@ export function createProgressJudge(court: Court) {
         longestStretchMs(plan.faults.filter(isOfHost), nowMs() - QUIET_MS, nowMs()) > 0
       )
         return;
+      // One that is not surely armed has a turn each few seconds: others that use up the wire must not leave it so.
+      const isUnsure = own.guaranteedMs === null && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
+      if (isUnsure && nowMs() - (turns.get(by) ?? Number.NEGATIVE_INFINITY) > LAPSED_WAITS_MS) {
+        turns.set(by, nowMs());
+        return;
+      }
       blame('11 progress', `${name}: ${nameOf(by)} renewed it before ${first.market}, which ends sooner`);
     },
     onEnd: (): void => {

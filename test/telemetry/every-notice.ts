@@ -58,7 +58,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   },
   'authorised-again': { kind: 'authorised-again' },
   altered: { kind: 'altered', market, detail: 'timeout 30 instead of 60' },
-  'outage-began': { kind: 'outage-began', base: 0, detail, expiryWallMs: 1_795_000_020_000 },
+  'outage-began': { kind: 'outage-began', base: 0, standsIn: null, detail, expiryWallMs: 1_795_000_020_000 },
   'outage-ended': { kind: 'outage-ended', base: 0, lastedMs: 31_000, attempts: 14 },
   throttled: { kind: 'throttled', factor: 1.5 },
   cadence: {

@@ -67,7 +67,7 @@ const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 test('two thousand markets that lapse together are one message, with the first names and the count', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   for (let index = 0; index < 2000; index += 1) tell(lapsed(`M${index}_USDT`));
-  tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
+  tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
   await until('both messages', () => posted.length === 2);
   expect(posted[0]).toMatchObject({ event: 'lapsed', level: 'error', count: 2000 });
   expect(posted[0]?.markets).toHaveLength(20);
@@ -110,7 +110,8 @@ test('a message that fails is tried again, and one that is refused for good make
 test('of what comes and goes the last word is told last', async () => {
   let isAway = true;
   const { posted, tell, close } = play(() => ({ status: isAway ? 503 : 200 }));
-  const begin = () => tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
+  const begin = () =>
+    tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
   const end = (lastedMs: number) => tell({ kind: 'outage-ended', base: 0, lastedMs, attempts: 3 });
   begin();
   await until('a post that fails', () => posted.length === 1);
@@ -127,7 +128,7 @@ test('of what comes and goes the last word is told last', async () => {
 test('an end tells what was held up before what came after it', async () => {
   let hangs = true;
   const { posted, tell, close } = play(() => (hangs ? new Promise(() => {}) : { status: 200 }));
-  tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
+  tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
   await until('a post that hangs', () => posted.length === 1);
   tell({ kind: 'outage-ended', base: 0, lastedMs: 5000, attempts: 3 });
   hangs = false;
