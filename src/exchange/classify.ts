@@ -169,6 +169,12 @@ function judgeUnauthorised(status: number, isApi: boolean, detail: string): Reje
   return { kind: 'transient', reason: 'auth', detail, maybeApplied: true };
 }
 
+/** True where the API itself has refused. What comes with a 5xx may be a gateway's, and so may any page. */
+export function isRefusal({ status, body }: Response): boolean {
+  const value = parseBody(body);
+  return status < 500 && (decodeError(value) !== null || decodePublicError(value) !== null);
+}
+
 /** True for the statuses that say the request was carried out. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;

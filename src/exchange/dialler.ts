@@ -16,7 +16,7 @@ export class ConnectError extends Error {
   }
 }
 
-/** `silent`: it takes connections, and no answer came. `dead`: it takes none. */
+/** `silent`: it takes connections, and no answer of the exchange came. `dead`: it takes none. */
 type AddressState = 'answers' | 'silent' | 'dead';
 
 /** Known addresses are dialled at once; when they are older than this they are looked up again meanwhile. */
@@ -39,7 +39,7 @@ interface Name {
   /** The place of addresses among the known ones, the least first; 0 for those that were never dialled. */
   readonly places: Map<string, number>;
   lookedUpMs: number;
-  /** The last lookup failed, or no answer came since the last dial. */
+  /** The last lookup failed, or no answer came since the last dial or doubt. */
   doubtful: boolean;
   busy: boolean;
   readonly waiting: Resolved[];
@@ -187,7 +187,7 @@ export function createNames(clock: Clock) {
       if (name === undefined) return;
       const { monoMs } = clock.now();
       name.places.set(address, { answers: -monoMs, silent: monoMs, dead: LAST_PLACE + monoMs }[state]);
-      if (state === 'answers') name.doubtful = false;
+      name.doubtful = state !== 'answers';
     },
     /** Ends the lookups that are under way. */
     close(): void {
@@ -227,8 +227,10 @@ export type Dialler = ReturnType<typeof createDialler>;
  */
 export function createDialler(options: DiallerOptions) {
   let tcp: Socket | null = null;
-  /** Where the connection leads to, for as long as no answer has come over it. */
-  let untried: { readonly host: string; readonly address: string } | null = null;
+  /** Where the connection leads to, once it is open. */
+  let end: { readonly host: string; readonly address: string } | null = null;
+  /** The last answer over it was the exchange's own. */
+  let isTrusted = false;
   let shakesHands = false;
   let ready: Socket | null = null;
   let isOpen = false;
@@ -261,7 +263,7 @@ export function createDialler(options: DiallerOptions) {
       for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
         socket.on(event, (address: string) => options.names.found(host, address, 'dead'));
       socket.once('connect', () => {
-        untried = { host, address: socket.remoteAddress ?? '' };
+        end = { host, address: socket.remoteAddress ?? '' };
         if (!secure) return succeed(socket);
         const tls = startTls(socket, host, options);
         tls.on('error', onError);
@@ -276,15 +278,14 @@ export function createDialler(options: DiallerOptions) {
     },
     /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
-    /** A whole answer came. */
-    answered(): void {
-      if (untried !== null) options.names.found(untried.host, untried.address, 'answers');
-      untried = null;
+    /** An answer came, of the exchange itself or of something before it. Where it was the latter, `reset` says so. */
+    answered(isOfExchange: boolean): void {
+      if (isOfExchange && !isTrusted && end !== null) options.names.found(end.host, end.address, 'answers');
+      isTrusted = isOfExchange;
     },
     /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
     reset(): void {
-      if (untried !== null) options.names.found(untried.host, untried.address, 'silent');
-      untried = null;
+      if (!isTrusted && end !== null) options.names.found(end.host, end.address, 'silent');
       // The session that was offered may be the reason.
       if (shakesHands) options.sessions.last = undefined;
       // Node puts off the reset of a socket that still connects. That one has sent nothing.

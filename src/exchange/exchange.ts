@@ -3,7 +3,15 @@ import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports.ts';
 import { isLoopback, parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
-import { classifyPing, classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
+import {
+  classifyPing,
+  classifySync,
+  firstHeader,
+  isRefusal,
+  type Reply,
+  type Response,
+  type Verdict,
+} from './classify.ts';
 import { ArgumentError, NetworkError } from './errors.ts';
 import { type Fields, type Operation, ping, syncKillSwitch, timerFields } from './operations.ts';
 import {
@@ -163,10 +171,16 @@ export function createSession(options: SessionOptions) {
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      return transport.send({ base, method, path, content, fresh, mayWrite, maxBodyBytes }, (result) => {
-        const verdict = judge(result, (text) => redact(text, signed.secrets));
-        settled(learn(result, verdict, signed.nonce, sent));
-      });
+      const verdictOf = (result: WireResult) => judge(result, (text) => redact(text, signed.secrets));
+      let judged: V | null = null;
+      const isAnswer = (response: Response) => {
+        judged = verdictOf(response);
+        return NONCE_TAKEN.includes(judged.kind) || isRefusal(response);
+      };
+      const request = { base, method, path, content, fresh, mayWrite, maxBodyBytes, isAnswer };
+      return transport.send(request, (result) =>
+        settled(learn(result, judged ?? verdictOf(result), signed.nonce, sent)),
+      );
     },
   };
 }
@@ -221,7 +235,10 @@ export function startPing(
         ping,
         {},
         { base, fresh: number > 1, mayWrite: () => !signal.aborted },
-        (result, redact) => ({ kind: 'ping', result: classifyPing(result, redact) }),
+        (wire, redact) => {
+          const result = classifyPing(wire, redact);
+          return { kind: result.ok ? 'answered' : 'failed', result };
+        },
         ({ result }) => {
           cancelShare();
           if (result.ok) resolve(clock.now().monoMs - sentMs);

@@ -247,11 +247,13 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
   attempt.cancelLifetime();
   // In a turn of its own: undici would swallow what `done` throws, and the caller may not be called back at once.
   queueMicrotask(() => {
-    const { pool, connection, writtenAs, done } = attempt;
+    const { pool, request, connection, writtenAs, done } = attempt;
     if (connection !== null) {
-      if (result.kind === 'response') connection.dialler.answered();
+      const isAnswer = result.kind === 'response' && request.isAnswer?.(result) !== false;
+      const hasCome = result.kind === 'response' || result.reason === 'parse';
+      if (hasCome) connection.dialler.answered(isAnswer);
       const timedOut = result.kind === 'failed' && result.reason === 'timeout';
-      if (isReusable) release(pool, connection);
+      if (isReusable && isAnswer) release(pool, connection);
       else discard(pool, connection, timedOut ? writtenAs : null);
     }
     done(result);

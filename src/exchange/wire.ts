@@ -18,6 +18,11 @@ export interface WireRequest {
   readonly fresh: boolean;
   /** Asked in the synchronous step of the write, before its first byte. False ends the request unsent. */
   readonly mayWrite: () => boolean;
+  /**
+   * Whether a response is one of the exchange itself; any is where this is not given. Over the connection of another
+   * nothing is sent again, and its address is dialled after the others. Asked before `done`.
+   */
+  readonly isAnswer?: (response: Extract<WireResult, { kind: 'response' }>) => boolean;
   /** The most of the answer's body that is read; 64 KiB where it is not given. */
   readonly maxBodyBytes?: number | undefined;
   /** Only the status matters: the body is not kept, and an answer counts once `maxBodyBytes` of it have come. */

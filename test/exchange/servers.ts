@@ -50,14 +50,20 @@ export function createHandClock(wallMs: number): HandClock {
   };
 }
 
+/** Where a server listens: at any port of 127.0.0.1 where nothing is given. */
+interface Place {
+  readonly host?: string;
+  readonly port?: number | undefined;
+}
+
 /** Listens on the loopback until the test ends. */
-async function listening(server: Server | TcpServer, end: () => void): Promise<number> {
+async function listening(server: Server | TcpServer, end: () => void, at: Place = {}): Promise<number> {
   onTestFinished(() => {
     server.close();
     end();
   });
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(at.port ?? 0, at.host ?? '127.0.0.1', resolve);
   });
   return (server.address() as AddressInfo).port;
 }
@@ -88,14 +94,14 @@ export interface TestServer {
 }
 
 /** A real HTTP server on the loopback, closed when the test ends. */
-export async function serveHttp(handler: Handler): Promise<TestServer> {
+export async function serveHttp(handler: Handler, at?: Place): Promise<TestServer> {
   let connections = 0;
   const paths: string[] = [];
   const server = createServer(withBody(handler, paths));
   server.on('connection', () => {
     connections += 1;
   });
-  const port = await listening(server, () => server.closeAllConnections());
+  const port = await listening(server, () => server.closeAllConnections(), at);
   return {
     base: `http://127.0.0.1:${port}`,
     port,

@@ -1,0 +1,124 @@
+import { Resolver } from 'node:dns';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openExchange } from './open.ts';
+import { createHandClock, serveHttp } from './servers.ts';
+
+type Answer = readonly [status: number, body: string];
+type Found = (error: Error | null, addresses?: readonly string[]) => void;
+
+const FIRST = '127.0.0.1';
+const SECOND = '127.0.0.2';
+const WELL: Answer = [200, '[]'];
+const DRAINED: Answer = [503, 'drained'];
+const REMOVE = { timeoutSeconds: null };
+const FRESH = { ...REMOVE, fresh: true };
+
+/** An exchange with a server at each of two addresses, behind a name that has those of `addresses`. */
+async function behindName(...addresses: string[]) {
+  const names = { addresses };
+  const four = vi.spyOn(Resolver.prototype, 'resolve4');
+  four.mockImplementation(((_name: string, found: Found) => found(null, names.addresses)) as never);
+  const six = vi.spyOn(Resolver.prototype, 'resolve6');
+  six.mockImplementation(((_name: string, found: Found) => found(new Error('none'))) as never);
+  onTestFinished(() => {
+    four.mockRestore();
+    six.mockRestore();
+  });
+  const answers = { [FIRST]: WELL, [SECOND]: WELL };
+  const serve = (host: typeof FIRST | typeof SECOND, port?: number) =>
+    serveHttp(
+      (_request, response) => {
+        const [status, body] = answers[host];
+        response.writeHead(status).end(body);
+      },
+      { host, port },
+    );
+  const first = await serve(FIRST);
+  const second = await serve(SECOND, first.port);
+  const clock = createHandClock(1_700_000_000_000);
+  const base = `http://exchange.test:${first.port}`;
+  return {
+    ...openExchange({ base }, { allowPlainHttp: true, clock }),
+    names,
+    answers,
+    clock,
+    /** Requests that each of them has seen. */
+    seen: () => [first.paths.length, second.paths.length],
+    connections: () => [first.connections(), second.connections()],
+  };
+}
+
+test.each<[string, Answer]>([
+  ['a 503', DRAINED],
+  ['a 503 with an error object', [503, '{"code":0,"message":"Unavailable."}']],
+  ['a 403 with a page', [403, '<html>']],
+  ['a 429 with a page', [429, '<html>']],
+  ['a 404 with a page', [404, '<html>']],
+  ['a 200 with a page', [200, '<html>']],
+  ['a 200 that is no reply', [200, '{"maintenance":true}']],
+  ['a page that is too long', [503, 'x'.repeat(70_000)]],
+  ['a redirect', [302, '']],
+])(
+  'where an address answers with %s, the next new connection goes to the other one',
+  async (_what, answer) => {
+    const { sync, seen, answers } = await behindName(FIRST, SECOND);
+    expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
+    answers[FIRST] = answer;
+    expect((await sync(REMOVE)).kind).not.toBe('deleted');
+    expect(seen()).toEqual([2, 0]);
+    expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
+    expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
+    expect(seen()).toEqual([2, 2]);
+  },
+);
+
+test.each<[string, Answer]>([
+  ['a good reply', WELL],
+  ['a refusal', [422, '{"code":30,"message":"Validation failed.","errors":{"market":["unknown"]}}']],
+  ['a refused key', [401, '{"code":0,"message":"Unauthorized request.","errors":[]}']],
+  ['a stale nonce', [429, '{"code":1,"message":"Too many requests.","errors":[]}']],
+])('an address whose API answers with %s stays the first', async (_what, answer) => {
+  const { sync, seen, answers, connections } = await behindName(FIRST, SECOND);
+  answers[FIRST] = answer;
+  for (let request = 0; request < 3; request += 1) await sync(REMOVE);
+  expect(connections()).toEqual([1, 0]);
+  await sync(FRESH);
+  expect(seen()).toEqual([4, 0]);
+});
+
+test('a connection over which a 503 came is not used again, and its address is when the other one answers so', async () => {
+  const { sync, seen, answers, connections } = await behindName(FIRST, SECOND);
+  answers[FIRST] = DRAINED;
+  await sync(REMOVE);
+  for (let request = 0; request < 4; request += 1) expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
+  expect(seen()).toEqual([1, 4]);
+  expect(connections()).toEqual([1, 1]);
+  answers[SECOND] = DRAINED;
+  answers[FIRST] = WELL;
+  await sync(REMOVE);
+  expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
+  expect(seen()).toEqual([2, 5]);
+});
+
+test('a ping that meets a 503 is tried again at the other address', async () => {
+  const { ping, answers, seen } = await behindName(FIRST, SECOND);
+  answers[FIRST] = DRAINED;
+  answers[SECOND] = [200, '["pong"]'];
+  expect(await ping(5000)).toMatchObject({ ok: true });
+  expect(seen()).toEqual([1, 1]);
+  expect(await ping(5000)).toMatchObject({ ok: true });
+  expect(seen()).toEqual([1, 2]);
+});
+
+test('a name whose address answers 503 is looked up anew', async () => {
+  const { sync, answers, names, clock, seen } = await behindName(FIRST);
+  await sync(REMOVE);
+  names.addresses = [SECOND];
+  clock.advance(1000);
+  answers[FIRST] = DRAINED;
+  await sync(REMOVE);
+  // The known address is dialled once more while the name is looked up.
+  await sync(FRESH);
+  expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
+  expect(seen()).toEqual([3, 1]);
+});
