@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
-import { readProc } from '../liveness/process.ts';
+import { GONE, readProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
@@ -181,9 +181,6 @@ export async function endRest(
   return true;
 }
 
-/** Dead, and waiting for somebody to ask how they ended. */
-const GONE = ['Z', 'X'];
-
 /** The numbers of the processes that run in this process group; none where there is no /proc to tell. */
 function membersOf(group: number): number[] {
   const names = attempt(
@@ -192,7 +189,7 @@ function membersOf(group: number): number[] {
   );
   return names.map(Number).filter((pid) => {
     const seen = pid > 0 ? readProc(pid) : null;
-    return seen?.group === group && !GONE.includes(seen.state);
+    return seen?.group === group && !GONE.has(seen.state);
   });
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { BotWord } from '../core/events.ts';
 import type { Clock, Evidence, Hear } from '../ports.ts';
 import { createProblems, type OnProblem, startRounds } from './rounds.ts';
@@ -40,6 +40,8 @@ interface Child {
 /** Running, or waiting for something to do: alive. Stopped, traced and dead ones give no evidence. */
 const ALIVE: ReadonlySet<string> = new Set(['R', 'S', 'D']);
 const STOPPED: ReadonlySet<string> = new Set(['T', 't']);
+/** Dead, and waiting for somebody to ask how they ended. */
+export const GONE: ReadonlySet<string> = new Set(['Z', 'X']);
 
 /** What the end of a bot's process says: exit code 0 is a goodbye; anything else, and a signal (null), is a failure. */
 export function lastWord(code: number | null): BotWord {
@@ -109,8 +111,13 @@ const STATE = 0;
 const GROUP = 2;
 const START_TIME = 19;
 
-/** A process with the number of its group; null where the text is not that of /proc/PID/stat. */
-export function readProcStat(text: string): (ProcessState & { readonly group: number }) | null {
+/** A process, or one thread of it, with its group. */
+interface ProcStat extends ProcessState {
+  readonly group: number;
+}
+
+/** Null where the text is not that of /proc/PID/stat. */
+export function readProcStat(text: string): ProcStat | null {
   const nameEnd = text.lastIndexOf(')');
   if (nameEnd === -1) return null;
   const fields = text.slice(nameEnd + 2).split(' ');
@@ -121,9 +128,25 @@ export function readProcStat(text: string): (ProcessState & { readonly group: nu
 }
 
 /** A process as /proc shows it; null where there is none. Reading /proc never waits for a disk, and needs no thread that may hang. */
-export function readProc(pid: number) {
+export function readProc(pid: number): ProcStat | null {
+  const seen = readStat(`/proc/${pid}`);
+  return seen !== null && GONE.has(seen.state) ? { ...seen, state: stateOfThreads(pid) ?? seen.state } : seen;
+}
+
+/** The state of a process is that of its main thread, which may end before the others; null where all have ended. */
+function stateOfThreads(pid: number): string | null {
+  const folder = `/proc/${pid}/task`;
   try {
-    return readProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+    const states = readdirSync(folder).map((thread) => readStat(`${folder}/${thread}`)?.state ?? 'X');
+    return states.find((state) => !GONE.has(state)) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function readStat(folder: string): ProcStat | null {
+  try {
+    return readProcStat(readFileSync(`${folder}/stat`, 'latin1'));
   } catch {
     return null;
   }

@@ -5,12 +5,19 @@ import {
   type LookAtProcess,
   lookAtProc,
   type ProcessState,
+  readProc,
   readProcStat,
 } from '../../src/liveness/process.ts';
 import { startProcess, until } from './started.ts';
 
 const seenBy = (look: LookAtProcess, pid: number) =>
   new Promise<ProcessState | null>((resolve) => look(pid, resolve));
+/** The main thread ends, and another goes on. */
+const THREADED = `
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+`;
 const stateOf = (pid: number) => readProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.state;
 
 describe('a look at a process', () => {
@@ -39,6 +46,18 @@ describe('a look at a process', () => {
     process.kill(pid, 'SIGKILL');
     await until('the child to die', () => stateOf(pid) === 'Z');
     expect(await seenBy(lookAtProc, pid)).toMatchObject({ state: 'Z' });
+  });
+
+  test('takes one whose main thread has ended for what its other threads are', async () => {
+    const bot = startProcess({ onTestFinished }, 'python3', ['-c', THREADED]);
+    await until('the main thread to end', () => stateOf(bot.pid) === 'Z');
+    const seen = await seenBy(lookAtProc, bot.pid);
+    expect(seen).toMatchObject({ state: 'S', startedAt: expect.stringMatching(/^[1-9]\d*$/) });
+    bot.signal('SIGSTOP');
+    await until('the other thread to be stopped', () => readProc(bot.pid)?.state === 'T');
+    bot.signal('SIGKILL');
+    await bot.ended;
+    expect(await seenBy(lookAtProc, bot.pid)).toBeNull();
   });
 
   test('finds nothing where there is nothing', async () => {
