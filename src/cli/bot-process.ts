@@ -103,8 +103,8 @@ export function environmentFor(
 export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: 'started' }>['bot'];
 
 /**
- * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a process
- * group of its own, which it does not share a terminal with. Never rejects.
+ * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a session
+ * of its own, as setsid(2) makes it: only what it starts is in there. Never rejects.
  */
 export async function startBot(
   command: readonly string[],
@@ -122,23 +122,28 @@ export async function startBot(
     });
     await once(child, 'spawn');
     const { pid = 0 } = child;
-    /** Sends a signal to all of the group; false where there is nobody left. */
-    const signalAll = (signal: Sent) => signalGroup?.(pid, signal) ?? child.kill(signal);
+    const members = () => (signalGroup === undefined ? [] : membersOf(pid));
+    /** Sends a signal to every group of the session. */
+    const signalAll = (signal: Sent) => {
+      const groups = new Set([pid, ...members().map(({ group }) => group)]);
+      if (signalGroup === undefined) child.kill(signal);
+      else for (const group of groups) signalGroup(group, signal);
+    };
     const bot = {
       pid,
       /**
-       * Sends a signal to the process; in a group of its own, SIGKILL goes to all of the group, and so does every signal
-       * for a shell, which would keep it to itself.
+       * Sends a signal to the process; in a session of its own, SIGKILL goes to all of the session, and so does every
+       * signal for a shell, which would keep it to itself.
        */
       signal: (signal: Sent) =>
-        signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal),
+        void (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
       signalAll,
       /** Whether there is still such a process. */
       exists: () => child.kill(0),
       /** Resolves when the process has ended. */
       ended,
-      /** The running processes of its group; none where it shares the group of this process. */
-      members: () => (signalGroup === undefined ? [] : membersOf(pid)),
+      /** The running processes of its session; none where it shares the session of this process. */
+      members,
     };
     return { kind: 'started' as const, bot };
   } catch (error) {
@@ -158,9 +163,9 @@ const MOMENT_MS = 1000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Ends what a bot that has ended left in its process group: it may be the bot itself, behind a shell that is gone, and
- * trade on without protection. Resolves with whether there was anything; a moment is given first, and `budgetMs` to end
- * by themselves.
+ * Ends what a bot that has ended left in its session: it may be the bot itself, behind a shell that is gone, and trade on
+ * without protection. Resolves with whether there was anything; a moment is given first, and `budgetMs` to end by
+ * themselves.
  */
 export async function endRest(
   bot: BotProcess,
@@ -171,7 +176,7 @@ export async function endRest(
   const isGone = (withinMs: number) =>
     waitUntil({ clock, withinMs, everyMs: LOOK_EVERY_MS }, () => bot.members().length === 0);
   if (await isGone(MOMENT_MS)) return false;
-  const pids = bot.members();
+  const pids = bot.members().map(({ pid }) => pid);
   logger.error(
     { event: 'process-left-behind', pids },
     `THE BOT HAS ENDED AND LEFT ${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')}), which may be the bot itself: asked to end, and killed after ${budgetMs / 1000} s. The timers are not deleted.`,
@@ -181,15 +186,15 @@ export async function endRest(
   return true;
 }
 
-/** The numbers of the processes that run in this process group; none where there is no /proc to tell. */
-function membersOf(group: number): number[] {
+/** The processes that run in this session, each with its group; none where there is no /proc to tell. */
+function membersOf(session: number): { readonly pid: number; readonly group: number }[] {
   const names = attempt(
     () => readdirSync('/proc'),
     () => [],
   );
-  return names.map(Number).filter((pid) => {
+  return names.map(Number).flatMap((pid) => {
     const seen = pid > 0 ? readProc(pid) : null;
-    return seen?.group === group && !GONE.has(seen.state);
+    return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];
   });
 }
 

@@ -109,11 +109,13 @@ function problemOf({ pid, startedAt }: Child, found: ProcessState | null): strin
 /** Places in /proc/PID/stat after the command's name, which stands in brackets and may hold anything: proc(5). */
 const STATE = 0;
 const GROUP = 2;
+const SESSION = 3;
 const START_TIME = 19;
 
-/** A process, or one thread of it, with its group. */
+/** A process, or one thread of it, with its group and session. */
 interface ProcStat extends ProcessState {
   readonly group: number;
+  readonly session: number;
 }
 
 /** Null where the text is not that of /proc/PID/stat. */
@@ -124,7 +126,7 @@ export function readProcStat(text: string): ProcStat | null {
   const state = fields[STATE];
   const startedAt = fields[START_TIME];
   if (state === undefined || state.length !== 1 || startedAt === undefined) return null;
-  return { state, startedAt, group: Number(fields[GROUP]) };
+  return { state, startedAt, group: Number(fields[GROUP]), session: Number(fields[SESSION]) };
 }
 
 /** A process as /proc shows it; null where there is none. Reading /proc never waits for a disk, and needs no thread that may hang. */

@@ -148,6 +148,19 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     await fired(exchange);
   });
 
+  test('ends a bot that was left behind in a process group of its own, and deletes no timer', async (context) => {
+    const { daemon, exchange, pid } = await begin(context, {
+      bot: ['bash', '-c', `set -m; ${IN_SHELL} & sleep 2`],
+      env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
+      config: { shutdown: { budgetSeconds: 1 } },
+    });
+    expect(await daemon.exit()).toMatchObject({ code: 75 });
+    expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error', pids: [pid] }]);
+    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
+    await ends(pid);
+    await fired(exchange);
+  });
+
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
