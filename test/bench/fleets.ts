@@ -97,11 +97,9 @@ export async function runMemory({ rig, note, say, shorter, attempt }: Stage): Pr
   };
   const sizes = FLEET_SIZES.filter((markets) => markets < LARGEST);
   const all = sizes.flatMap((markets) => COMPARED.map((name) => ({ markets, name })));
-  await Promise.all(
-    all.map(({ markets, name }) =>
-      attempt(`${markets} markets: memory of ${name}`, () => hold(markets, name)),
-    ),
-  );
+  const holdOne = ({ markets, name }: (typeof all)[number]) =>
+    attempt(`${markets} markets: memory of ${name}`, () => hold(markets, name));
+  await Promise.all(all.map(holdOne));
 }
 
 /** The median of looks, one a second, in megabytes. */

@@ -41,16 +41,16 @@ async function measure(parts: readonly string[], quick: boolean, minutes: number
     for (const [name, run] of Object.entries(PARTS))
       if (parts.includes(name)) await attempt(name, () => run(stage));
   });
-  const minutesTaken = ((performance.now() - began) / 60_000).toFixed(1);
-  const when = `${new Date().toISOString().slice(0, 10)}, ${minutesTaken} min`;
+  const tookMinutes = (performance.now() - began) / 60_000;
+  const when = `${new Date().toISOString().slice(0, 10)}, ${tookMinutes.toFixed(1)} min`;
   return { facts: { When: when, ...facts }, rows, notRun };
 }
 
 function refreshDocuments(file: string): void {
   try {
-    const text = readFileSync(file, 'utf8');
     // JSON knows no NaN.
-    const report = JSON.parse(text, (_, value: unknown) => value ?? Number.NaN) as Report;
+    const orNaN = (_: string, value: unknown) => value ?? Number.NaN;
+    const report = JSON.parse(readFileSync(file, 'utf8'), orNaN) as Report;
     if (Object.keys(report.rows).length === 0) throw new Error('it has no rows');
     writeDocuments(report);
   } catch (error) {
@@ -73,8 +73,8 @@ async function main(args: readonly string[]): Promise<void> {
   if (values.help) return void process.stdout.write(HELP);
   if (values.doc !== undefined) return refreshDocuments(values.doc);
   const minutes = Number(values.minutes);
-  if (!(minutes > 0 && minutes < Infinity))
-    throw new Error(`--minutes is ${values.minutes}; allowed: numbers above 0`);
+  const isLength = minutes > 0 && minutes < Infinity;
+  if (!isLength) throw new Error(`--minutes is ${values.minutes}; allowed: numbers above 0`);
   const parts = values.only.split(',');
   const unknown = parts.find((name) => !Object.hasOwn(PARTS, name));
   if (unknown !== undefined)

@@ -31,13 +31,9 @@ export function drawCosts(rows: Rows): string {
 
 /** What is left of a timer when it is renewed, over how long the exchange takes to answer. */
 export function drawSlack(rows: Rows): string {
+  const axes = { xTicks: [0.05, 0.2, 0.5, 1, 2, 5], yTicks: [0, 20, 40, 60, 80, 100], at: ANSWERS };
   const title = 'Least slack, % of T (20 markets, T = 5 s)';
-  const axes = {
-    xLabel: 'answer time, s',
-    xTicks: [0.05, 0.2, 0.5, 1, 2, 5],
-    yTicks: [0, 20, 40, 60, 80, 100],
-  };
-  return draw(rows, [{ title, ...axes, at: ANSWERS, row: (seconds) => `slack/T=5, ${seconds} s` }]);
+  return draw(rows, [{ ...axes, title, xLabel: 'answer time, s', row: (s) => `slack/T=5, ${s} s` }]);
 }
 
 function draw(rows: Rows, panels: readonly Panel[]): string {
@@ -63,19 +59,14 @@ function drawPanel(rows: Rows, { title, xLabel, xTicks, yTicks, yLog = false, at
       return y === undefined ? [] : `${toX(x)} ${toY(y)}`;
     });
     if (points.length === 0) return '';
-    const dots = points
-      .map((point) => `<path d="M${point}h0" stroke-width="6" stroke-linecap="round"/>`)
-      .join('');
+    const dots = `<path d="M${points.join('h0M')}h0" stroke-width="6" stroke-linecap="round"/>`;
     const line = `<path d="M${points.join('L')}"/>${dots}`;
     const legend = text(LEFT + 8 + place * 64, TOP + 14, name, 'start', `fill:${COLOURS[name]}`);
     return `<g fill="none" stroke="${COLOURS[name]}" stroke-width="2">${line}</g>${legend}`;
   });
   const ticks = xTicks.map((tick) => text(toX(tick), BOTTOM + 16, tick.toLocaleString('en'), 'middle'));
-  const labels = [
-    text(LEFT, 18, title, 'start', 'font-weight:bold'),
-    text(220, HEIGHT - 8, xLabel, 'middle'),
-  ];
-  return [...labels, ...grid, ...ticks, ...lines].join('\n');
+  const head = text(LEFT, 18, title, 'start', 'font-weight:bold');
+  return [head, text(220, HEIGHT - 8, xLabel, 'middle'), ...grid, ...ticks, ...lines].join('\n');
 }
 
 /** Values beyond the ends of an axis are drawn at its ends. */

@@ -16,11 +16,8 @@ const PICTURES = `![CPU and memory over the number of markets](images/cost-of-gr
 export function writeDocuments(report: Report): void {
   const file = join(DOCS, 'performance.md');
   const tables = `\n${renderReport(report)}\n\n${PICTURES}\n`;
-  const text = readFileSync(file, 'utf8');
-  writeFileSync(
-    file,
-    text.replace(MARKS, (_, begin: string, end: string) => `${begin}${tables}${end}`),
-  );
+  const measured = (_: string, begin: string, end: string) => `${begin}${tables}${end}`;
+  writeFileSync(file, readFileSync(file, 'utf8').replace(MARKS, measured));
   writeFileSync(join(DOCS, 'images/cost-of-growth.svg'), drawCosts(report.rows));
   writeFileSync(join(DOCS, 'images/slack-over-answer-time.svg'), drawSlack(report.rows));
 }
