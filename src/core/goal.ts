@@ -45,7 +45,8 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
   if (policy === 'handoff') return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
   const deletes = mayDelete(state, bot);
   const waits = deletes ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
-  if (waits && isAlive(state, bot)) return 'guard';
+  // What leaves is guarded no more.
+  if (waits && market.leaving === null && isAlive(state, bot)) return 'guard';
   return deletes ? 'delete' : 'leave';
 }
 
