@@ -14,7 +14,7 @@ const PARTS = { starts: runStarts, idle: runIdle, slow: runSlow, memory: runMemo
 const ROUNDS = 3;
 const HELP = `npm run bench -- [--quick] [--minutes N] [--only PART,...] [--out FILE] [--doc FILE]
 --quick       a look: one round, short windows
---minutes N   length of the last window with 10,000 markets (default 1)
+--minutes N   length of the last window with 10,000 markets (default 0.2)
 --only LIST   of ${Object.keys(PARTS).join(', ')}
 --out FILE    where the JSON goes (default: a file under the directory for temporary files)
 --doc FILE    measures nothing: writes tables and pictures of an earlier run into docs
@@ -63,7 +63,7 @@ async function main(args: readonly string[]): Promise<void> {
     args: [...args],
     options: {
       quick: { type: 'boolean', default: false },
-      minutes: { type: 'string', default: '1' },
+      minutes: { type: 'string', default: '0.2' },
       only: { type: 'string', default: Object.keys(PARTS).join(',') },
       out: { type: 'string', default: join(tmpdir(), 'killswitchd-bench.json') },
       doc: { type: 'string' },
