@@ -41,13 +41,13 @@ const LATE = 1.25;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
 const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
-/** What has lapsed, or was never armed, lets what has time go first for this long, and one after the other what presses. */
+/** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what has time; then what has lapsed or is new. That waits for a few seconds at most, and then one of
- * them goes first each few seconds: others that use up the budget or the wire must not leave it unarmed.
+ * their time; then what has time; then what has lapsed or is new. After a few seconds that goes before what has time, and
+ * every few seconds one market before all others: those that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
@@ -58,8 +58,8 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
 }
 
 /**
- * Which of those that are not surely armed goes before what presses: each few seconds the one that has waited longest for
- * others, and not for an answer of its own.
+ * The market that goes before what presses: of those that are not surely armed and await no answer, the one that has
+ * waited longest. Null for a few seconds after the last turn.
  */
 function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
   if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
