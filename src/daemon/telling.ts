@@ -110,15 +110,15 @@ function levelOf({ log: { level } }: Config): LogLevel {
 }
 
 /** Which log level is in force: the configured one, or the one that an operator asked for. */
-function createLogLevels(clock: Clock, log: Log, operations: Operations, configured: LogLevel) {
+function createLogLevels(clock: Clock, { logger }: Log, operations: Operations, configured: LogLevel) {
   let usual = configured;
   let isSet = false;
   let cancel: Cancel = () => {};
   function change(to: LogLevel, untilWallMs: number | null = null): void {
-    if (log.level() !== to || untilWallMs !== null) operations.setLogLevel(to, untilWallMs);
+    if (logger.level !== to || untilWallMs !== null) operations.setLogLevel(to, untilWallMs);
   }
   return {
-    level: () => log.level(),
+    level: () => logger.level,
     /** For `forMs`, after which the configured level is back; null for as long as the daemon runs. */
     set(level: LogLevel, forMs: number | null): void {
       cancel();
@@ -265,13 +265,13 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
     },
     /** Changes the level and says so, in whichever of the two levels shows it; Unix milliseconds of its end, or null. */
     setLogLevel(to: LogLevel, untilWallMs: number | null): void {
-      const from = log.level();
+      const from = logger.level;
       const { wallMs } = clock.now();
       const until = untilWallMs === null ? 'from now on' : `until ${momentText(untilWallMs, wallMs)}`;
       const isShownBefore = logger.isLevelEnabled('info');
-      if (!isShownBefore) log.setLevel(to);
+      if (!isShownBefore) logger.level = to;
       say('log-level-changed', { from, to, untilWallMs }, `The log level is ${to} ${until}; it was ${from}.`);
-      if (isShownBefore) log.setLevel(to);
+      if (isShownBefore) logger.level = to;
     },
   };
 }

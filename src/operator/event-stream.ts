@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
+import { within } from '../util/pace.ts';
 import { onOver } from './share.ts';
 
 interface EventStreamParts {
@@ -129,10 +130,4 @@ function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
     if (last !== null && raw.writableLength === 0) raw.write(last);
     raw.end(END, resolve);
   });
-}
-
-function within<T>(clock: Clock, withinMs: number, result: Promise<T>): Promise<T | null> {
-  const late = Promise.withResolvers<null>();
-  const cancel = clock.after(withinMs, () => late.resolve(null));
-  return Promise.race([result, late.promise]).finally(cancel);
 }

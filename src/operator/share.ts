@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
+import { createBreather } from '../util/pace.ts';
 
 /** A result stays fresh for 20 times as long as it took to make: readers use at most 5 % of the event loop. */
 const FRESH_FACTOR = 20;
@@ -44,26 +45,6 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
     });
     turn = answer.then(({ rest }) => rest).catch(() => {});
     return answer.then(({ result }) => result);
-  };
-}
-
-/**
- * Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between small steps;
- * works that share one breather share the slice too.
- */
-export function createBreather(clock: Clock, sliceMs = 4): () => Promise<void> {
-  let sliceStartMs = clock.now().monoMs;
-  let pause: Promise<void> | null = null;
-  return async () => {
-    if (pause === null && clock.now().monoMs - sliceStartMs < sliceMs) return;
-    pause ??= new Promise<void>((resolve) => {
-      clock.after(0, () => {
-        pause = null;
-        sliceStartMs = clock.now().monoMs;
-        resolve();
-      });
-    });
-    await pause;
   };
 }
 

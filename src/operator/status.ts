@@ -1,9 +1,9 @@
 import type { Instant } from '../core/time.ts';
 import { MARKET_STATES, type MarketPhase, type MarketSnapshot, type Snapshot } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
+import { createBreather } from '../util/pace.ts';
 import type { Cancellation } from './cancellations.ts';
 import { urgencyOf } from './page-words.ts';
-import { createBreather } from './share.ts';
 
 /** The input of the status document. A market is read when its line is written. */
 export interface StatusInput {
@@ -31,15 +31,9 @@ export type StatusDocument = ReturnType<typeof describeAllButMarkets> & {
 };
 export type MarketStatus = ReturnType<typeof describeMarket>;
 
-/** What a stop would do with some of the markets; more than 20 of them are counted but not named. */
-export interface StopOutcome {
-  readonly does: string;
-  readonly count: number;
-  readonly markets: readonly string[];
-}
-
 /** Markets in one piece of the document. */
 const BATCH_MARKETS = 50;
+/** Markets with the same fate in a stop: more are counted and not named. */
 const NAMED_MARKETS = 20;
 
 /** Milliseconds as seconds with at most three decimals. */
@@ -106,7 +100,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   return {
     shown: found.slice(0, limit).map(({ seen }) => seen),
     figures: {
-      whatAStopWouldDo: [...stops.values()] satisfies StopOutcome[],
+      whatAStopWouldDo: [...stops.values()],
       matchingCount: found.length,
       protectedCount,
       /** The protected market whose time is up first, also where it is not shown. */

@@ -2,13 +2,14 @@ import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, ListenAddress, RecentEvent } from '../ports.ts';
+import { createBreather } from '../util/pace.ts';
 import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
 import { limitConnections, SCHEMAS } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
-import { createBreather, createSender, oneAtATime, shareWhileFresh } from './share.ts';
+import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 

@@ -31,13 +31,14 @@ interface Saying {
 type Kind = Notice['kind'];
 type Of<K extends Kind> = Extract<Notice, { kind: K }>;
 
-const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;
+/** Every purpose of a request, bot state and end of a removed market is a key here: metrics read them off these. */
+export const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;
 const STANDSTILL = {
   stall: 'This process did not run',
   suspend: 'This host was suspended',
   'clock-step': 'The clock of this host was set',
 } as const;
-const BOT = {
+export const BOT = {
   starting: 'has given no evidence yet: its timers are renewed during the start-up grace',
   alive: 'is alive',
   stale: 'is silent: its timers are no longer renewed',
@@ -276,7 +277,7 @@ function describeHold({ market, why, untilWallMs }: Of<'held'>, { at }: Saying):
   }
 }
 
-const REMOVED = {
+export const REMOVED = {
   deleted: 'the exchange deleted its timer, or it had none.',
   kept: 'its timer, if it still has one, is left armed, and fires unless somebody renews it.',
   handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',

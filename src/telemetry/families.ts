@@ -1,8 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { FAILURE_REASONS } from '../core/events.ts';
+import { FAILURE_REASONS, type Purpose } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
 import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/view.ts';
 import { LOG_LEVELS } from '../ports.ts';
+import { BOT, PURPOSE, REMOVED } from './events.ts';
 import { NOTIFY_WHATS } from './notifications.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -28,20 +29,13 @@ const SAMPLE_EVERY_MS = 3_600_000;
 
 type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
 
-export const BOT_STATES: readonly BotSnapshot['state'][] = [
-  'starting',
-  'alive',
-  'stale',
-  'goodbye',
-  'failed',
-];
+export const BOT_STATES = Object.keys(BOT) as readonly BotSnapshot['state'][];
 
 /** Label values of `killswitch_stalls_total` by what a notice calls them. */
 export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
 
-export const REMOVALS: readonly Of<'removed'>['how'][] = ['deleted', 'kept', 'handed_off', 'fired'];
-
-export const PURPOSES = ['renew', 'trip', 'delete'] as const;
+export const REMOVALS: readonly string[] = Object.keys(REMOVED);
+export const PURPOSES = Object.keys(PURPOSE) as readonly Purpose[];
 /** `killswitch_market_held` has this reason, and the value 0, where nobody holds the market. */
 export const NOT_HELD = 'none';
 

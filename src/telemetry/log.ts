@@ -45,10 +45,8 @@ export interface LogOptions {
 }
 
 export interface Log {
-  readonly logger: Logger;
-  level(): LogLevel;
-  /** Changes what is written from now on. What is counted elsewhere, and what waits to be written, stays. */
-  setLevel(level: LogLevel): void;
+  /** Its `level` may be set: it decides what is written from then on. What is counted elsewhere stays. */
+  readonly logger: Logger & { level: LogLevel };
   /**
    * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
    * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
@@ -109,14 +107,10 @@ export function createLog(options: LogOptions): Log {
       formatters: { level: (label) => ({ level: label }) },
     },
     stream,
-  );
+  ) as Log['logger'];
   return {
     logger,
-    level: () => logger.level as LogLevel,
-    setLevel: (next) => {
-      logger.level = next;
-    },
-    flush: (withinMs) => sink.flush(withinMs),
+    flush: sink.flush,
   };
 }
 

@@ -8,6 +8,7 @@ import {
 import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
+import { createBreather } from '../util/pace.ts';
 import { type BotCounts, declareFamilies, type Seen } from './families.ts';
 import type { NotifyWhat } from './notifications.ts';
 
@@ -122,13 +123,11 @@ function createBotCounts(clock: Clock, observeGap: (seconds: number) => void) {
 
 async function render(registry: Registry, clock: Clock, open: boolean): Promise<string[]> {
   const pieces: string[] = [];
-  let sliceStartMs = clock.now().monoMs;
+  const breathe = createBreather(clock, SLICE_MS);
   for (const metric of registry.getMetricsAsArray() as unknown as Metric[]) {
     for await (const piece of linesOf(metric, open)) {
       pieces.push(piece);
-      if (clock.now().monoMs - sliceStartMs < SLICE_MS) continue;
-      await new Promise<void>((resolve) => clock.after(0, resolve));
-      sliceStartMs = clock.now().monoMs;
+      await breathe();
     }
   }
   if (open) pieces.push('# EOF\n');

@@ -1,6 +1,7 @@
 import type { LeftArmed } from '../core/notice.ts';
 import type { Summary } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
+import { within } from '../util/pace.ts';
 import { counted, oneLine } from '../util/text.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
@@ -80,9 +81,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     stopped: async (left: readonly LeftArmed[]): Promise<void> => {
       stage = 'stopped';
       tell([extend], describeEnd(left));
-      const late = Promise.withResolvers<void>();
-      const cancel = clock.after(LAST_WORD_MS, late.resolve);
-      await Promise.race([manager.told(), late.promise]).finally(cancel);
+      await within(clock, LAST_WORD_MS, manager.told());
     },
   };
 }

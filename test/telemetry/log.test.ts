@@ -49,9 +49,9 @@ describe('log', () => {
     const log = record({ level: 'info' });
     log.observe(EVERY_NOTICE.renewed, log.clock.now());
     log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, log.clock.now());
-    expect(log.level()).toBe('info');
-    log.setLevel('debug');
-    expect(log.level()).toBe('debug');
+    expect(log.logger.level).toBe('info');
+    log.logger.level = 'debug';
+    expect(log.logger.level).toBe('debug');
     log.observe(EVERY_NOTICE.renewed, log.clock.now());
     expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
   });

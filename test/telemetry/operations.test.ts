@@ -99,7 +99,7 @@ describe('what an operator brings about', () => {
     const command = { command: 'ack', markets: ['A'], reason: forged, sender: 'me', via: 'x' };
     daemon.operations.commanded(command);
     daemon.operations.setLogLevel('debug', AT + 600_000);
-    expect(daemon.log.level()).toBe('debug');
+    expect(daemon.log.logger.level).toBe('debug');
     daemon.operations.setLogLevel('debug', null);
     const said = (await daemon.lines()).map(
       ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
@@ -120,14 +120,14 @@ describe('what an operator brings about', () => {
     const quiet = start(from);
     quiet.operations.setLogLevel(to, null);
     expect(await quiet.lines()).toMatchObject([{ event: 'log-level-changed', from, to }]);
-    expect(quiet.log.level()).toBe(to);
+    expect(quiet.log.logger.level).toBe(to);
   });
 
   test('the level changes what is written and not what is counted by the metrics', async () => {
-    daemon.log.setLevel('error');
+    daemon.log.logger.level = 'error';
     daemon.observe(EVERY_NOTICE.suspended, daemon.clock.now());
     daemon.metrics.observe(EVERY_NOTICE.suspended, daemon.clock.now());
-    daemon.log.setLevel('info');
+    daemon.log.logger.level = 'info';
     daemon.observe(EVERY_NOTICE.suspended, daemon.clock.now());
     expect(await daemon.lines()).toHaveLength(1);
     const counts = ['suspensions_total{reason="bot_stale"}', 'log_messages_total{level="warn"}'];

@@ -1,0 +1,32 @@
+interface Timers {
+  readonly now: () => { readonly monoMs: number };
+  /** Calls `run` after `delayMs`, unless the returned function is called before. */
+  readonly after: (delayMs: number, run: () => void) => () => void;
+}
+
+/** What `result` comes to; null where that takes longer than `withinMs`. */
+export function within<T>(clock: Timers, withinMs: number, result: Promise<T>): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.after(withinMs, () => late.resolve(null));
+  return Promise.race([result, late.promise]).finally(cancel);
+}
+
+/**
+ * Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between small steps;
+ * works that share one breather share the slice too.
+ */
+export function createBreather(clock: Timers, sliceMs = 4): () => Promise<void> {
+  let sliceStartMs = clock.now().monoMs;
+  let pause: Promise<void> | null = null;
+  return async () => {
+    if (pause === null && clock.now().monoMs - sliceStartMs < sliceMs) return;
+    pause ??= new Promise<void>((resolve) => {
+      clock.after(0, () => {
+        pause = null;
+        sliceStartMs = clock.now().monoMs;
+        resolve();
+      });
+    });
+    await pause;
+  };
+}
