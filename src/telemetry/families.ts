@@ -125,15 +125,6 @@ const MEANING = {
 
 type Name = keyof typeof MEANING;
 
-/** What is counted of a bot. */
-export interface BotCounts {
-  /** On the monotonic clock; null before the first beat. */
-  lastBeatMs: number | null;
-  beats: number;
-  refused: number;
-  readonly changes: Record<string, number>;
-}
-
 /** What a scrape shows as state. */
 export interface Seen {
   readonly snapshot: Snapshot;
@@ -146,7 +137,6 @@ export interface Seen {
     readonly markets: number;
     readonly fleet: number;
   };
-  readonly bots: ReadonlyMap<string, BotCounts>;
 }
 
 /**
@@ -278,7 +268,7 @@ function declareMarkets({ collected, ofMarket }: Declare): void {
   );
 }
 
-function declareBots({ collected, histogram, ofBot }: Declare) {
+function declareBots({ collected, counter, histogram, ofBot }: Declare) {
   collected('bot_info', ['bot', 'mode'], ({ snapshot }) =>
     snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
@@ -292,16 +282,12 @@ function declareBots({ collected, histogram, ofBot }: Declare) {
     evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000,
   );
   ofBot('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
-  collected('bot_changes_total', ['bot', 'state'], ({ bots }) =>
-    [...bots].flatMap(([bot, { changes }]) =>
-      BOT_STATES.map((state) => [{ bot, state }, changes[state] ?? 0] as const),
-    ),
-  );
-  collected('bot_beats_total', ['bot'], ({ bots }) => [...bots].map(([bot, { beats }]) => [{ bot }, beats]));
-  collected('bot_beats_refused_total', ['bot'], ({ bots }) =>
-    [...bots].map(([bot, { refused }]) => [{ bot }, refused]),
-  );
-  return { beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS) };
+  return {
+    botChanges: counter('bot_changes_total', { bot: [], state: BOT_STATES }),
+    beats: counter('bot_beats_total', { bot: [] }),
+    beatsRefused: counter('bot_beats_refused_total', { bot: [] }),
+    beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS),
+  };
 }
 
 function declareDaemon({ gauge, counter, counted, shown }: Declare, controlReasons: readonly string[]) {

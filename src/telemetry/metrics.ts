@@ -9,7 +9,7 @@ import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
-import { type BotCounts, declareFamilies, type Seen } from './families.ts';
+import { BOT_STATES, declareFamilies, type Seen } from './families.ts';
 import type { NotifyWhat } from './notifications.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
@@ -45,7 +45,7 @@ export function createMetrics(options: MetricsOptions) {
   const families = declareFamilies(() => seen, options.bases, options.controlReasons);
   families.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
   let { shard } = options;
-  const bots = createBotCounts(clock, (gapSeconds) => families.beatGap.observe(gapSeconds));
+  const bots = createBotCounts(clock, families);
   bots.configure(options.bots);
   const inForce = (hash: string): void => {
     families.reloadOk.set(1);
@@ -63,7 +63,7 @@ export function createMetrics(options: MetricsOptions) {
      * given back between two metrics.
      */
     render: (snapshot: Snapshot, now: Instant, open = false): Promise<string[]> => {
-      seen = { snapshot, wallMs: now.wallMs, shard, bots: bots.counts() };
+      seen = { snapshot, wallMs: now.wallMs, shard };
       return render(families.registry, clock, open);
     },
     reconfigure: (next: Metered): void => {
@@ -93,30 +93,39 @@ export function createMetrics(options: MetricsOptions) {
   };
 }
 
-function createBotCounts(clock: Clock, observeGap: (seconds: number) => void) {
-  let counts: ReadonlyMap<string, BotCounts> = new Map();
+/** Counts what bots do. Names that no configured bot has are ignored. */
+function createBotCounts(clock: Clock, families: ReturnType<typeof declareFamilies>) {
+  const { beats, beatsRefused, botChanges, beatGap } = families;
+  /** When each bot beat last, on the monotonic clock; null before its first beat. */
+  let lastBeatMs = new Map<string, number | null>();
   return {
-    counts: () => counts,
     /** Bots that are new begin with 0; those that have left lose their series. */
     configure(names: readonly string[]): void {
-      const none = (): BotCounts => ({ lastBeatMs: null, beats: 0, refused: 0, changes: {} });
-      counts = new Map(names.map((bot) => [bot, counts.get(bot) ?? none()]));
+      const next = new Map(names.map((bot) => [bot, lastBeatMs.get(bot) ?? null]));
+      for (const bot of next.keys()) {
+        for (const one of [beats, beatsRefused]) one.inc({ bot }, 0);
+        for (const state of BOT_STATES) botChanges.inc({ bot, state }, 0);
+      }
+      for (const bot of lastBeatMs.keys()) {
+        if (next.has(bot)) continue;
+        for (const one of [beats, beatsRefused]) one.remove({ bot });
+        for (const state of BOT_STATES) botChanges.remove({ bot, state });
+      }
+      lastBeatMs = next;
     },
-    changed(name: string, state: string): void {
-      const changes = counts.get(name)?.changes;
-      if (changes !== undefined) changes[state] = (changes[state] ?? 0) + 1;
+    changed(bot: string, state: string): void {
+      if (lastBeatMs.has(bot)) botChanges.inc({ bot, state });
     },
-    heard: (name: string): void => {
-      const bot = counts.get(name);
-      if (bot === undefined) return;
+    heard(bot: string): void {
+      const before = lastBeatMs.get(bot);
+      if (before === undefined) return;
       const { monoMs } = clock.now();
-      if (bot.lastBeatMs !== null) observeGap((monoMs - bot.lastBeatMs) / 1000);
-      bot.lastBeatMs = monoMs;
-      bot.beats += 1;
+      if (before !== null) beatGap.observe((monoMs - before) / 1000);
+      lastBeatMs.set(bot, monoMs);
+      beats.inc({ bot });
     },
-    refused: (name: string): void => {
-      const bot = counts.get(name);
-      if (bot !== undefined) bot.refused += 1;
+    refused(bot: string): void {
+      if (lastBeatMs.has(bot)) beatsRefused.inc({ bot });
     },
   };
 }
