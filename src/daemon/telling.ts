@@ -72,7 +72,7 @@ export function createTelling(
   const observers: readonly Observer[] = [
     metrics.observe,
     cancellations.observe,
-    tellNotices(log.logger, recent, { bases }),
+    tellNotices(log.logger, recent, bases),
     notifying.observe,
   ];
   return {

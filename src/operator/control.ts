@@ -20,7 +20,7 @@ export interface ControlOptions {
   readonly token: () => string | null;
   readonly sources: ControlSources;
   /** Blots secrets out of what a refusal repeats of its request. */
-  readonly hide?: (text: string) => string;
+  readonly hide: (text: string) => string;
 }
 
 /** Characters of what a command's sender says: as many as a reason may have. */
@@ -48,7 +48,7 @@ const HEADERS = {
  * first moment.
  */
 export function startControl(options: ControlOptions) {
-  const { sources, hide = (text) => text } = options;
+  const { sources, hide } = options;
   // The cut comes last: before, it would leave the beginning of a secret standing.
   const shown = (text: string | null) => (text === null ? null : hide(text).slice(0, LONGEST_SHOWN));
   const routes = createRoutes({
@@ -151,7 +151,7 @@ function createListener(
   return app;
 }
 
-function refuser({ sources, hide = (text) => text }: ControlOptions) {
+function refuser({ sources, hide }: ControlOptions) {
   return (reply: FastifyReply, error: unknown): FastifyReply => {
     const refusal = asRefusal(error, reply.request.headers['content-type']);
     // A client that left in the middle of its request was not refused, or was told before.

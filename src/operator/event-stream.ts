@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
-import { within } from '../util/pace.ts';
+import { createBreather, within } from '../util/pace.ts';
 import { onOver } from './share.ts';
 
 interface EventStreamParts {
@@ -10,8 +10,6 @@ interface EventStreamParts {
   readonly status: () => Promise<readonly string[]>;
   /** The same, made now: the last status of a stream must be the newest. */
   readonly lastStatus: () => Promise<readonly string[]>;
-  /** Gives the event loop back between the writes to two readers. */
-  readonly breathe: () => Promise<void>;
 }
 
 interface Stream {
@@ -40,8 +38,9 @@ const END = 'event: end\ndata: {}\n\n';
  * and the same bytes go to all. Each event stands by itself: a reader that has not taken the last one misses the next, so
  * that at most one waits for anybody.
  */
-export function createEventStream({ clock, status, lastStatus, breathe }: EventStreamParts) {
+export function createEventStream({ clock, status, lastStatus }: EventStreamParts) {
   const streams = new Set<Stream>();
+  const breathe = createBreather(clock);
   let ticking = false;
   let making: Promise<void> | null = null;
   let closed = false;

@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, ListenAddress, RecentEvent } from '../ports.ts';
-import { createBreather } from '../util/pace.ts';
 import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
@@ -141,7 +140,7 @@ function createPages(sources: WebOptions) {
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
     page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))]),
-    events: createEventStream({ clock, status: briefStatus, lastStatus, breathe: createBreather(clock) }),
+    events: createEventStream({ clock, status: briefStatus, lastStatus }),
     send: createSender(clock),
   };
 }

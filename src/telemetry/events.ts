@@ -4,12 +4,6 @@ import type { Instant } from '../core/time.ts';
 import type { EventLevel } from '../ports.ts';
 import { counted, isoTime, listed } from '../util/text.ts';
 
-/** What the sentences need besides the notice. */
-export interface EventContext {
-  /** Base addresses in the order that the notices number them. */
-  readonly bases: readonly string[];
-}
-
 /** A notice as one line of the log, or one row of the recent events. */
 export interface EventLine {
   readonly level: EventLevel;
@@ -170,11 +164,11 @@ export function levelOf(notice: Notice): EventLevel {
   return typeof level === 'function' ? level(notice) : level;
 }
 
-/** A notice as code, sentence and numbers. */
-export function describeNotice(notice: Notice, context: EventContext, now: Instant): EventLine {
+/** A notice as code, sentence and numbers. `bases`: the base addresses in the order that notices number them. */
+export function describeNotice(notice: Notice, bases: readonly string[], now: Instant): EventLine {
   const { kind, ...fields } = notice;
   const at = (wallMs: number) => momentText(wallMs, now.wallMs);
-  const base = (index: number) => context.bases[index] ?? `base address ${index}`;
+  const base = (index: number) => bases[index] ?? `base address ${index}`;
   return {
     level: levelOf(notice),
     event: (CODES[kind] as ((notice: Notice) => string) | undefined)?.(notice) ?? kind,

@@ -3,7 +3,7 @@ import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { hideSecrets, isoTime, listed, oneLine, REDACTED, timeOfDay } from '../util/text.ts';
-import { describeLeft, describeNotice, type EventContext, type EventLine, levelOf } from './events.ts';
+import { describeLeft, describeNotice, type EventLine, levelOf } from './events.ts';
 import { openNonBlocking, openStdout } from './output.ts';
 
 type LogFormat = 'auto' | 'json' | 'journal' | 'text';
@@ -245,7 +245,7 @@ const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
  * Of a flood of one event (a thousand markets that lapse together) ten lines in ten seconds are written, and then one
  * that names the markets of the others, so that an outage takes tens of lines and no lapsed market goes unnamed.
  */
-export function tellNotices(logger: Logger, recent: RecentEvents, context: EventContext): Observer {
+export function tellNotices(logger: Logger, recent: RecentEvents, bases: readonly string[]): Observer {
   const floods = new Map<string, Flood>();
   const write = ({ level, event, msg, fields }: EventLine): void => logger[level]({ event, ...fields }, msg);
   const tell = (line: EventLine, now: Instant): void => {
@@ -282,7 +282,7 @@ export function tellNotices(logger: Logger, recent: RecentEvents, context: Event
       sumUpAll(now, () => true);
       for (const line of describeLeft(notice, now)) write(line);
     }
-    const line = describeNotice(notice, context, now);
+    const line = describeNotice(notice, bases, now);
     if (level === 'debug') write(line);
     else if (isCollected(line, now)) write({ ...line, level: 'debug' });
     else tell(line, now);

@@ -116,7 +116,7 @@ function createBotCounts(clock: Clock, families: ReturnType<typeof declareFamili
     changed(bot: string, state: string): void {
       if (lastBeatMs.has(bot)) botChanges.inc({ bot, state });
     },
-    heard(bot: string): void {
+    heard: (bot: string): void => {
       const before = lastBeatMs.get(bot);
       if (before === undefined) return;
       const { monoMs } = clock.now();
@@ -124,7 +124,7 @@ function createBotCounts(clock: Clock, families: ReturnType<typeof declareFamili
       lastBeatMs.set(bot, monoMs);
       beats.inc({ bot });
     },
-    refused(bot: string): void {
+    refused: (bot: string): void => {
       if (lastBeatMs.has(bot)) beatsRefused.inc({ bot });
     },
   };

@@ -4,7 +4,7 @@ import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel } from '../ports.ts';
 import { isoTime, listed } from '../util/text.ts';
-import { describeNotice, type EventContext, levelOf } from './events.ts';
+import { describeNotice, levelOf } from './events.ts';
 import type { Log } from './log.ts';
 
 export const NOTIFY_WHATS = ['message', 'ping'] as const;
@@ -77,11 +77,11 @@ interface Pending extends Omit<Message, 'markets'> {
 }
 
 /** What was not told so far: at most one message of each event, in the order in which they are told. */
-function createWaiting(context: EventContext) {
+function createWaiting(bases: readonly string[]) {
   const byEvent = new Map<string, Pending>();
   return {
     add(notice: Notice, now: Instant): void {
-      const { event, level, market, msg: text } = describeNotice(notice, context, now);
+      const { event, level, market, msg: text } = describeNotice(notice, bases, now);
       const what = notice.kind === 'bot' ? 'bots' : 'markets';
       const before = byEvent.get(event);
       const { count = 0, names = new Set<string>() } = before ?? {};
@@ -253,7 +253,7 @@ function createMessages(
   current: { readonly notify: NotifySettings },
   tell: (problem: string | null) => void,
 ) {
-  const waiting = createWaiting({ bases });
+  const waiting = createWaiting(bases);
   const pace = createPace(clock);
   const closing = new AbortController();
   let cancelGather: Cancel | null = null;

@@ -125,11 +125,9 @@ export async function telemetryTables(): Promise<TelemetryTables> {
 /** One row per code, with the levels of its examples and the sentence of the first. */
 function eventTable(): string {
   const now = { monoMs: 0, bootMs: 0, wallMs: 1_795_000_000_000 };
-  const context = { bases: ['https://exchange.example'] };
+  const bases = ['https://exchange.example'];
   const lines = [
-    ...[...Object.values(EVERY_NOTICE), ...OTHER_NOTICES].map((notice) =>
-      describeNotice(notice, context, now),
-    ),
+    ...[...Object.values(EVERY_NOTICE), ...OTHER_NOTICES].map((notice) => describeNotice(notice, bases, now)),
     ...linesOfOperations(now),
   ];
   const examples = new Map<string, string>();

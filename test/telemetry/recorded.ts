@@ -34,7 +34,7 @@ export function record(options: Partial<LogOptions> = {}) {
     clock,
     recent,
     read,
-    observe: tellNotices(log.logger, recent, { bases: BASES }),
+    observe: tellNotices(log.logger, recent, BASES),
     pass: (ms: number) => {
       atMs += ms;
     },
