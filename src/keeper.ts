@@ -1,5 +1,4 @@
-import { type Awaited, progressOf } from './core/commands.ts';
-import { createState } from './core/create.ts';
+import { type Awaited, createState, progressOf } from './core/commands.ts';
 import {
   type CoreEvent,
   type CoreSettings,

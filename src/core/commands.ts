@@ -1,5 +1,4 @@
-import { tidy } from './belief.ts';
-import { createBot, createMarket } from './create.ts';
+import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
 import {
   type CommandName,
@@ -19,9 +18,9 @@ import {
   awakeMs,
   awakeSlackMs,
   type Belief,
-  type CoreState,
+  CoreState,
   firesInMs,
-  type MarketState,
+  MarketState,
   mayFire,
   onTheirWay,
   planPeriods,
@@ -29,7 +28,7 @@ import {
   slackMs,
   wallAt,
 } from './state.ts';
-import { clamp } from './time.ts';
+import { clamp, type Instant } from './time.ts';
 import { NOT_GUARDED } from './view.ts';
 
 /** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
@@ -52,8 +51,8 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
     case 'arm':
       if (market.hold !== null) release(state, market, 'operator', out);
       // Whoever asks for it wants to know now, not at the next rare probe.
-      market.refused = null;
-      market.refusals = 0;
+      market.refusal.said = null;
+      market.refusal.count = 0;
       if (market.goal === 'guard') askFor(state, market);
       break;
     case 'resume':
@@ -90,6 +89,47 @@ export function endPauses(state: CoreState, out: Effect[]): void {
   }
 }
 
+/** The state before the first step: nothing armed, everything due. */
+export function createState(settings: CoreSettings, now: Instant): CoreState {
+  const state = new CoreState(settings, now);
+  meetBots(state);
+  setMarkets(
+    state,
+    settings.markets.map((market) => createMarket(state, market)),
+  );
+  planPeriods(state, carriedPerSecond(settings, null));
+  return state;
+}
+
+/** A bot that has not been heard of has its start-up grace from now on. */
+function meetBots(state: CoreState): void {
+  const { markets, liveness } = state.settings;
+  for (const { bot } of markets)
+    if (!state.bots.has(bot))
+      state.bots.set(bot, {
+        bot,
+        state: liveness.mode === 'none' ? 'alive' : 'starting',
+        lastLifeMs: null,
+        lastAwakeMs: awakeMs(state),
+        sinceLifeMs: state.lifeMs,
+      });
+}
+
+/** A market that nothing is known about, but for what it may have left behind: its timer, and requests on their way. */
+function createMarket(state: CoreState, settings: MarketSettings): MarketState {
+  const market = new MarketState(settings, state.now.monoMs);
+  const belief = state.leftBehind.get(settings.market);
+  if (belief === undefined) {
+    believeEarlierLife(state, market);
+  } else {
+    state.leftBehind.delete(settings.market);
+    market.belief = belief;
+    tidy(state, market);
+    if (awakeSlackMs(state, market) <= 0) belief.server = null;
+  }
+  return market;
+}
+
 /**
  * Takes new settings over while running: what is new is armed, what changed is renewed at once, and what is gone leaves as
  * the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that nothing
@@ -99,14 +139,13 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   if (state.phase.kind !== 'running') return;
   for (const [name, belief] of state.leftBehind) if (isOver(state, belief)) state.leftBehind.delete(name);
   state.settings = settings;
-  for (const { bot } of settings.markets)
-    if (!state.bots.has(bot)) state.bots.set(bot, createBot(state, bot));
+  meetBots(state);
   const added: string[] = [];
   const changed: string[] = [];
   const staying = settings.markets.map((wanted) => {
     const known = state.byName.get(wanted.market);
     if (known === undefined || known.leaving !== null) added.push(wanted.market);
-    if (known === undefined) return recall(state, createMarket(state, wanted));
+    if (known === undefined) return createMarket(state, wanted);
     if (known.leaving !== null) known.hold = null;
     known.leaving = null;
     if (adopt(state, known, wanted)) changed.push(wanted.market);
@@ -141,20 +180,8 @@ function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): b
     String(settings.types) === String(wanted.types);
   if (same) return false;
   market.settings = wanted;
-  if (market.goal === 'guard' && market.refused === null) askFor(state, market);
+  if (market.goal === 'guard' && market.refusal.said === null) askFor(state, market);
   return true;
-}
-
-/** A market that comes back may still have the timer that it left behind, and requests of its own on their way. */
-function recall(state: CoreState, market: MarketState): MarketState {
-  const name = market.settings.market;
-  const belief = state.leftBehind.get(name);
-  if (belief === undefined) return market;
-  state.leftBehind.delete(name);
-  market.belief = belief;
-  tidy(state, market);
-  if (awakeSlackMs(state, market) <= 0) belief.server = null;
-  return market;
 }
 
 /** Nothing of the market can happen at the exchange any more. */
@@ -314,9 +341,9 @@ function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
 }
 
 /** Nothing that is waited for comes while the key is refused. */
-function unlessKeyRefused({ key: { refused } }: CoreState, said: Said): Said {
-  if (said[0] !== 'waiting' || refused === null) return said;
-  return ['refused', `cannot be changed: the exchange refuses the API key (${refused.detail})`];
+function unlessKeyRefused({ key }: CoreState, said: Said): Said {
+  if (said[0] !== 'waiting' || key.refusal.said === null) return said;
+  return ['refused', `cannot be changed: the exchange refuses the API key (${key.refusal.said.detail})`];
 }
 
 const GONE = {
@@ -352,7 +379,8 @@ function armed(state: CoreState, market: MarketState): Said {
     ];
   }
   if (leftMs > 0 && isWhole(market)) return ['done', `is armed and renewed: ${left(leftMs)} left now`];
-  if (market.refused !== null) return ['refused', `is refused by the exchange: ${market.refused.detail}`];
+  if (market.refusal.said !== null)
+    return ['refused', `is refused by the exchange: ${market.refusal.said.detail}`];
   if (leftMs <= 0) return ['waiting', 'is not confirmed armed yet'];
   return ['waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`];
 }

@@ -96,7 +96,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = order(state);
   endLongLanes(state);
-  const { refused } = state.key;
+  const refused = state.key.refusal.said;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
     if (!send(state, market, base, true, out)) return;
@@ -384,7 +384,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
 
 /** A probe that had to wait for a lane or a token has not been made yet. */
 function noteProbe(state: CoreState, { outage }: BaseState): void {
-  if (state.key.refused !== null) {
+  if (state.key.refusal.said !== null) {
     state.key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
   } else if (outage !== null) {
     outage.probes += 1;
@@ -401,7 +401,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     const goesOn = market.staleNonces > 0 && isDue(state, market);
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
-    if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
+    if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
     const saves = isSalvageable(state, market) ? 0 : 1e12;
     // What answers late is told late of: it waits as if it had been tried.
     const late = Math.floor(answerTimeMs(state, market) / silentMs(state));

@@ -42,7 +42,7 @@ function goalOf(state: CoreState, market: MarketState): Goal {
 /** What becomes of a timer that nobody will want any more. */
 function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy: Policy): Goal {
   if (policy === 'keep') return 'leave';
-  if (policy === 'handoff') return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
+  if (policy === 'handoff') return isAlive(state, bot) && market.refusal.count === 0 ? 'renew-once' : 'leave';
   const deletes = mayDelete(state, bot);
   const waits = deletes ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
   // What leaves is guarded no more.

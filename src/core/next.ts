@@ -124,11 +124,12 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
   // A stale nonce says nothing about the key or the market: the probe is not over.
   if (market.staleNonces > 0) return null;
   const { key } = state;
-  if (key.refused !== null) return probeGapMs(market.lastWrittenMs - key.refused.sinceMs, key.accepted);
-  if (market.refused === null) return null;
+  if (key.refusal.said !== null)
+    return probeGapMs(market.lastWrittenMs - key.refusal.said.sinceMs, key.accepted);
+  if (market.refusal.said === null) return null;
   // Its last request was not refused, and may have armed the timer: the refusal may be over.
-  if (market.refusedAtMs < market.lastWrittenMs && onTheirWay(market).length === 0) return null;
-  return probeGapMs(market.lastWrittenMs - market.refused.sinceMs, market.stats.renewals > 0);
+  if (market.refusal.lastMs < market.lastWrittenMs && onTheirWay(market).length === 0) return null;
+  return probeGapMs(market.lastWrittenMs - market.refusal.said.sinceMs, market.stats.renewals > 0);
 }
 
 /**
@@ -242,6 +243,6 @@ export function gapToKeyProbeMs(state: CoreState): number {
   const leastMs = leastToSaveMs(state, ({ goal }) => goal === 'guard');
   if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
-  const { refused, accepted } = state.key;
-  return probeGapMs(state.now.monoMs - (refused?.sinceMs ?? state.now.monoMs), accepted);
+  const { refusal, accepted } = state.key;
+  return probeGapMs(state.now.monoMs - (refusal.said?.sinceMs ?? state.now.monoMs), accepted);
 }

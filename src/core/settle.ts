@@ -27,10 +27,10 @@ import {
   type BaseState,
   type CoreState,
   isWanted,
-  type KeyState,
   type MarketState,
   type Moment,
   mustNotFire,
+  type Refusal,
   wallAt,
 } from './state.ts';
 
@@ -94,9 +94,9 @@ function answered(state: CoreState, attempt: Attempt, out: Effect[]): void {
   heardFrom(state, attempt, out);
   acceptKey(state, out);
   const { market } = attempt;
-  market.refusals = 0;
-  if (market.refused === null) return;
-  market.refused = null;
+  market.refusal.count = 0;
+  if (market.refusal.said === null) return;
+  market.refusal.said = null;
   say(out, { kind: 'accepted-again', market: market.settings.market });
 }
 
@@ -289,12 +289,12 @@ function react(
 }
 
 /** Counts a refusal. What was good before gets a second look: one wrong answer is no reason to believe it. */
-function isNews(state: CoreState, refused: MarketState | KeyState, at: Moment, wasGood: boolean): boolean {
+function isNews(state: CoreState, refusal: Refusal<unknown>, at: Moment, wasGood: boolean): boolean {
   // What was sent before the first refusal came is no second look.
-  if (refused.refusals > 0 && at.monoMs <= refused.refusedAtMs) return false;
-  refused.refusals += 1;
-  refused.refusedAtMs = state.now.monoMs;
-  return refused.refused === null && (!wasGood || refused.refusals >= LOOKS);
+  if (refusal.count > 0 && at.monoMs <= refusal.lastMs) return false;
+  refusal.count += 1;
+  refusal.lastMs = state.now.monoMs;
+  return refusal.said === null && (!wasGood || refusal.count >= LOOKS);
 }
 
 /** The API refused the market. */
@@ -304,8 +304,8 @@ function refuse(
   { code, detail }: { readonly code: number; readonly detail: string },
   out: Effect[],
 ): void {
-  if (!isNews(state, market, at, market.stats.renewals > 0)) return;
-  market.refused = { code, detail, sinceMs: state.now.monoMs };
+  if (!isNews(state, market.refusal, at, market.stats.renewals > 0)) return;
+  market.refusal.said = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
   const name = market.settings.market;
@@ -323,8 +323,8 @@ function refuseKey(
   const { key } = state;
   // Answers to what was signed with the key before are no second look.
   if (at.monoMs < key.sinceMs) return;
-  if (!isNews(state, key, at, key.accepted || key.changes > 0)) return;
-  key.refused = { status, detail, sinceMs: state.now.monoMs };
+  if (!isNews(state, key.refusal, at, key.accepted || key.changes > 0)) return;
+  key.refusal.said = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
   const expiryWallMs = firstExpiry(state, state.markets);
@@ -334,11 +334,11 @@ function refuseKey(
 function acceptKey(state: CoreState, out: Effect[]): void {
   const { key } = state;
   key.accepted = true;
-  key.refusals = 0;
-  if (key.refused === null) return;
-  key.refused = null;
+  key.refusal.count = 0;
+  if (key.refusal.said === null) return;
+  key.refusal.said = null;
   say(out, { kind: 'authorised-again' });
-  for (const market of state.markets) if (market.refused === null) askFor(state, market);
+  for (const market of state.markets) if (market.refusal.said === null) askFor(state, market);
 }
 
 function slowDown(state: CoreState, out: Effect[]): void {
@@ -377,7 +377,7 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   for (const attempt of state.attempts)
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   for (const market of state.markets) {
-    if (market.cycleSinceMs === null || market.refused !== null) continue;
+    if (market.cycleSinceMs === null || market.refusal.said !== null) continue;
     // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1)?.status;
     const isUnanswered = newest === 'open' || newest === 'abandoned';
@@ -454,5 +454,6 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   say(out, { ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
-  for (const market of state.markets) if (market.streak > 0 && market.refused === null) askFor(state, market);
+  for (const market of state.markets)
+    if (market.streak > 0 && market.refusal.said === null) askFor(state, market);
 }

@@ -1,7 +1,7 @@
 import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
 import type { BotPhase, Hold } from './notice.ts';
 import { type Bucket, bucketOf, planCadence } from './promise.ts';
-import type { Instant, Timebase } from './time.ts';
+import { type Instant, startTimebase, type Timebase } from './time.ts';
 
 /** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
 export interface Moment {
@@ -74,81 +74,108 @@ export interface Belief {
 /** What becomes of a market's timer. */
 export type Goal = 'guard' | 'renew-once' | 'trip' | 'delete' | 'leave';
 
-export interface MarketStats {
-  renewals: number;
-  failures: number;
-  lapses: number;
-  lastConfirmedMs: number;
-  lastDurationMs: number | null;
-  slackHistory: number[];
+/** What the market came to so far. */
+export class MarketStats {
+  renewals = 0;
+  failures = 0;
+  lapses = 0;
+  lastConfirmedMs = Number.NEGATIVE_INFINITY;
+  lastDurationMs: number | null = null;
+  slackHistory: number[] = [];
 }
 
-export interface MarketState {
+/** What the exchange refuses, and how often in a row. */
+export interface Refusal<What> {
+  /** Said after the second refusal in a row of what was good before; null while it is not refused. */
+  said: (What & { readonly detail: string; readonly sinceMs: number }) | null;
+  count: number;
+  lastMs: number;
+}
+
+function noRefusal<What>(): Refusal<What> {
+  return { said: null, count: 0, lastMs: Number.NEGATIVE_INFINITY };
+}
+
+/** One market. New, nothing is known about it, and it is due at once. */
+export class MarketState {
   settings: MarketSettings;
-  belief: Belief;
+  belief: Belief = { writes: [], server: null, told: [], notBefore: null, notAfterMs: null };
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
-  hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
+  hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null = null;
   /**
    * No longer configured, or another shard's by now, which it may have become while its timer was being deleted:
    * `dropped`. Forgotten once its goal is reached.
    */
-  leaving: 'removed' | 'moved' | 'dropped' | null;
+  leaving: 'removed' | 'moved' | 'dropped' | null = null;
   /** Kept up to date by `follow` alone. */
-  goal: Goal;
+  goal: Goal = 'guard';
   /** The goal's last request was confirmed, or nothing needs to be done for it. */
-  reached: boolean;
+  reached = false;
   /** No renewal was confirmed since it was new, or became unwanted while surely armed: what fires now fires on purpose. */
-  firesOnPurpose: boolean;
+  firesOnPurpose = true;
   periodMs: number;
   /** Offset of its renewals on the grid of its period, so that they stay spread after any burst. */
-  phaseMs: number;
+  phaseMs = 0;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
   /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
   askedMs: number;
-  lastWrittenMs: number;
+  lastWrittenMs = Number.NEGATIVE_INFINITY;
   /** A stop has written a delete, whatever became of it. */
-  triedDelete: boolean;
+  triedDelete = false;
   /** When the renewal that is being worked on first became due; null while there is none. */
-  cycleSinceMs: number | null;
+  cycleSinceMs: number | null = null;
   /** How long its answers take: rises at once, falls slowly. Null before the first answer. */
-  answerMs: number | null;
+  answerMs: number | null = null;
   /** Failures since the last confirmation. */
-  streak: number;
-  staleNonces: number;
-  timedOut: boolean;
-  /** The exchange refuses this market: said after the second refusal in a row of what was good before. */
-  refused: { readonly code: number; readonly detail: string; readonly sinceMs: number } | null;
-  refusals: number;
-  refusedAtMs: number;
-  overdueSaid: boolean;
+  streak = 0;
+  staleNonces = 0;
+  timedOut = false;
+  refusal = noRefusal<{ readonly code: number }>();
+  overdueSaid = false;
   /** The latest firing that was told of, monotonic: a request without an answer does not bring it up again. */
-  firedMs: number;
+  firedMs = Number.NEGATIVE_INFINITY;
   /** How the exchange's last answer differed from what was asked for. */
-  altered: string | null;
-  lastProblem: string | null;
+  altered: string | null = null;
+  lastProblem: string | null = null;
   /** Until when the confirmed renewals kept the timer armed, awake clock; infinite before any, and after a confirmed delete. */
-  heldUntilAwakeMs: number;
+  heldUntilAwakeMs = Number.POSITIVE_INFINITY;
   /** Its last delete was confirmed after that: its orders may be gone. */
-  mayHaveFired: boolean;
-  readonly stats: MarketStats;
+  mayHaveFired = false;
+  readonly stats = new MarketStats();
+
+  constructor(settings: MarketSettings, monoMs: number) {
+    this.settings = settings;
+    this.periodMs = settings.timeoutMs;
+    this.nextMs = monoMs;
+    this.askedMs = monoMs;
+  }
 }
 
-export interface BaseState {
+/** One base address. */
+export class BaseState {
   readonly index: number;
   readonly url: string;
   /** What its last ping came to; null before the first. */
-  ping: Pinged | null;
+  ping: Pinged | null = null;
   nextPingMs: number;
   /** Failures since the last answer of the API. */
-  failures: number;
+  failures = 0;
   lastAnswerMs: number;
   /** When the request was written whose answer ended the last outage. */
-  provenMs: number;
+  provenMs = Number.NEGATIVE_INFINITY;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
-  outage: { readonly sinceMs: number; probes: number; probedMs: number } | null;
+  outage: { readonly sinceMs: number; probes: number; probedMs: number } | null = null;
+
+  constructor(index: number, url: string, monoMs: number) {
+    this.index = index;
+    this.url = url;
+    this.nextPingMs = monoMs;
+    this.lastAnswerMs = monoMs;
+  }
 }
 
+/** One bot. Not heard of, it has its start-up grace from when it was configured. */
 export interface BotState {
   readonly bot: string;
   state: BotPhase;
@@ -158,19 +185,6 @@ export interface BotState {
   lastAwakeMs: number;
   /** When it was configured: what it said since then ends its start-up grace. */
   readonly sinceLifeMs: number;
-}
-
-export interface KeyState {
-  /** How often it was replaced. */
-  changes: number;
-  /** The exchange refuses the key; null while it does not. */
-  refused: { readonly status: number; readonly detail: string; readonly sinceMs: number } | null;
-  refusals: number;
-  refusedAtMs: number;
-  nextProbeMs: number;
-  /** It was accepted once: one refusal is no reason to believe that it is wrong. */
-  accepted: boolean;
-  sinceMs: number;
 }
 
 export type Phase =
@@ -185,55 +199,89 @@ export type Phase =
     }
   | { readonly kind: 'stopped' };
 
-/** Everything the core remembers. `step` changes it in place. */
-export interface CoreState {
+/** The API key. */
+export interface KeyState {
+  /** How often it was replaced. */
+  changes: number;
+  readonly refusal: Refusal<{ readonly status: number }>;
+  nextProbeMs: number;
+  /** It was accepted once: one refusal is no reason to believe that it is wrong. */
+  accepted: boolean;
+  sinceMs: number;
+}
+
+/** Everything the core remembers. `step` changes it in place. Before the first step nothing is armed, and everything due. */
+export class CoreState {
   settings: CoreSettings;
   readonly timebase: Timebase;
   readonly startedMs: number;
   /** In the order of the configuration; those that are leaving come last. */
-  markets: readonly MarketState[];
-  byName: ReadonlyMap<string, MarketState>;
+  markets: readonly MarketState[] = [];
+  byName: ReadonlyMap<string, MarketState> = new Map();
   /** What may still happen at the exchange to markets that a reload took out. */
-  readonly leftBehind: Map<string, Belief>;
+  readonly leftBehind = new Map<string, Belief>();
   readonly bases: readonly BaseState[];
   /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
-  readonly bots: Map<string, BotState>;
+  readonly bots = new Map<string, BotState>();
   readonly key: KeyState;
   /** What is on its way, the oldest first. */
-  readonly attempts: Attempt[];
-  phase: Phase;
+  readonly attempts: Attempt[] = [];
+  phase: Phase = { kind: 'running' };
   now: Instant;
   lifeMs: number;
   /** When the step before this one was taken: what was heard since then may be as old. Monotonic. */
   lastStepMs: number;
   /** Words of bots that are heard before this may have waited since the monotonic time `deafSinceMs`. */
-  deafUntilMs: number;
-  deafSinceMs: number;
-  nextAttemptId: number;
-  nextOrder: number;
+  deafUntilMs = Number.NEGATIVE_INFINITY;
+  deafSinceMs = Number.NEGATIVE_INFINITY;
+  nextAttemptId = 1;
+  nextOrder = 1;
   /** Stalls seen so far. */
-  epoch: number;
+  epoch = 0;
   /** The monotonic time at which the next tick was asked for. */
   wakeAtMs: number;
   /** Earliest moment at which a market or a probe wants an attempt. */
   nextDueMs: number;
   /** What was due and could not be written yet, the most urgent first, and when it was put in order. */
-  queue: readonly MarketState[];
-  orderedMs: number;
+  queue: readonly MarketState[] = [];
+  orderedMs = Number.NEGATIVE_INFINITY;
   /** When a market that was not surely armed last had its turn. */
-  turnMs: number;
+  turnMs = Number.NEGATIVE_INFINITY;
   bucket: Bucket;
   /** Tokens of settled requests that have not flowed back yet, and until when that was counted. */
-  spent: number;
+  spent = 0;
   spentAtMs: number;
   /** The answer time of the fastest market: a sick one must not slow down the others. Null before the first answer. */
-  answerMs: number | null;
-  capacityPerSecond: number;
+  answerMs: number | null = null;
+  capacityPerSecond = 0;
   /** 1, or more after throttling: periods are this many times longer. */
-  cadenceFactor: number;
-  lastThrottledMs: number;
+  cadenceFactor = 1;
+  lastThrottledMs = Number.NEGATIVE_INFINITY;
   nextReplanMs: number;
-  allArmedSaid: boolean;
+  allArmedSaid = false;
+
+  constructor(settings: CoreSettings, now: Instant) {
+    const { monoMs } = now;
+    this.settings = settings;
+    this.timebase = startTimebase(now);
+    this.startedMs = monoMs;
+    this.bases = settings.bases.map((url, index) => new BaseState(index, url, monoMs));
+    this.key = {
+      changes: 0,
+      refusal: noRefusal(),
+      nextProbeMs: monoMs,
+      accepted: false,
+      sinceMs: Number.NEGATIVE_INFINITY,
+    };
+    this.now = now;
+    this.lifeMs = monoMs;
+    this.lastStepMs = monoMs;
+    this.wakeAtMs = monoMs;
+    this.nextDueMs = monoMs;
+    this.bucket = bucketOf(settings, 0);
+    this.spentAtMs = monoMs;
+    this.nextReplanMs = monoMs;
+  }
 }
 
 /** Takes other markets: the order of the queue is to be made anew. */

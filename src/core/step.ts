@@ -137,7 +137,7 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.deafUntilMs = monoMs + DEAF_MS;
   for (const market of state.markets)
-    if (market.refused === null && market.goal === 'guard') askFor(state, market);
+    if (market.refusal.said === null && market.goal === 'guard') askFor(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts) attempt.deadlineMs = Math.max(attempt.deadlineMs, monoMs + LATE_MS);
 }

@@ -122,14 +122,15 @@ export function describe(state: CoreState, now: Instant): Snapshot {
     }));
   const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
   const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
-  if (key.refused !== null) notReady.unshift(`the exchange refuses the API key: ${key.refused.detail}`);
+  if (key.refusal.said !== null)
+    notReady.unshift(`the exchange refuses the API key: ${key.refusal.said.detail}`);
   return {
     phase,
     ready: notReady.length === 0,
     notReady,
     nothingGuarded,
     live: true,
-    authorised: key.refused === null,
+    authorised: key.refusal.said === null,
     shutdownPolicy: settings.shutdown.policy,
     markets,
     bases: state.bases.map(({ url, index, ping, outage }) => ({
@@ -224,9 +225,9 @@ function describeMarket(state: CoreState, now: Instant, market: MarketState): Ma
     failures: stats.failures,
     failureStreak: market.streak,
     lapses: stats.lapses,
-    lastProblem: market.refused?.detail ?? market.lastProblem ?? market.altered,
+    lastProblem: market.refusal.said?.detail ?? market.lastProblem ?? market.altered,
     retryWallMs:
-      market.refused === null || market.nextMs === Number.POSITIVE_INFINITY
+      market.refusal.said === null || market.nextMs === Number.POSITIVE_INFINITY
         ? null
         : now.wallMs + market.nextMs - now.monoMs,
   });
@@ -234,12 +235,12 @@ function describeMarket(state: CoreState, now: Instant, market: MarketState): Ma
 
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
   if (market.goal === 'delete' && market.reached && market.hold === null) return 'deleted';
-  if (market.refused !== null) return 'rejected';
+  if (market.refusal.said !== null) return 'rejected';
   if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
   if (suspensionOf(state, market) !== null) return 'suspended';
   // Its guarantee ran out, and it has not surely fired since.
   const mayStand = market.overdueSaid && market.belief.server !== null && market.belief.notAfterMs !== null;
-  if (guaranteedMs === null && !mayStand) return state.key.refused === null ? 'arming' : 'rejected';
+  if (guaranteedMs === null && !mayStand) return state.key.refusal.said === null ? 'arming' : 'rejected';
   if (guaranteedMs === null || guaranteedMs <= 0) return 'expired';
   return market.streak > 0 ? 'retrying' : 'armed';
 }
@@ -249,9 +250,10 @@ function describeStop(state: CoreState, market: MarketState, mayExist: boolean):
   if (!mayExist) return 'nothing to do: no timer is armed';
   const { policy } = state.settings.shutdown;
   const bot = state.bots.get(market.settings.bot)?.state;
-  const isWell = market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusals === 0);
+  const isWell =
+    market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusal.count === 0);
   const will = isWell ? policy : market.goal === 'delete' ? 'delete' : 'keep';
-  const isSick = market.streak > 0 || market.refused !== null || state.key.refused !== null;
+  const isSick = market.streak > 0 || market.refusal.said !== null || state.key.refusal.said !== null;
   switch (will) {
     case 'delete':
       return isSick
@@ -374,7 +376,7 @@ export function summarise(state: CoreState, now: Instant): Summary {
       waiting ??= {
         bot,
         market: name,
-        why: (market.refused ?? state.key.refused)?.detail ?? market.lastProblem,
+        why: (market.refusal.said ?? state.key.refusal.said)?.detail ?? market.lastProblem,
       };
       continue;
     }
@@ -383,7 +385,7 @@ export function summarise(state: CoreState, now: Instant): Summary {
   }
   return {
     ...summary,
-    authorised: state.key.refused === null,
+    authorised: state.key.refusal.said === null,
     waiting,
     leastSlack,
     quietest: quietestOf(state, now, guarded),
@@ -452,7 +454,7 @@ function seeMarket(state: CoreState, now: Instant, market: MarketState): MarketV
     wanted: isWanted(state, market),
     guaranteedMs: leftMs > 0 ? leftMs : null,
     firesInMs: firesInMs > 0 ? firesInMs : null,
-    refused: market.refused !== null,
+    refused: market.refusal.said !== null,
     inFlight: onTheirWay(market),
   };
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { EXIT } from '../../src/cli/edge.ts';
 import { createSystemClock } from '../../src/clock.ts';
 import { toCoreSettings } from '../../src/config/config.ts';
-import { createState } from '../../src/core/create.ts';
+import { createState } from '../../src/core/commands.ts';
 import { describe as describeState } from '../../src/core/view.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { ask } from '../docs/program.ts';

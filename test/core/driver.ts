@@ -1,6 +1,5 @@
 import { bounds } from '../../src/core/belief.ts';
-import { type Awaited, progressOf } from '../../src/core/commands.ts';
-import { createState } from '../../src/core/create.ts';
+import { type Awaited, createState, progressOf } from '../../src/core/commands.ts';
 import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreState, MarketState } from '../../src/core/state.ts';

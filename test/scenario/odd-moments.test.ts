@@ -71,7 +71,7 @@ describe('a refused key that is good again is found out although nothing is to b
       driver.say('beat');
       driver.live(3000, 20, answer);
     }
-    expect(driver.state.key.refused).not.toBeNull();
+    expect(driver.state.key.refusal.said).not.toBeNull();
     bad = false;
     const from = driver.writes.length;
     /** What is written from here on: timeouts in seconds, null for a delete. */
