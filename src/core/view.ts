@@ -28,46 +28,147 @@ export const MARKET_STATES = [
 ] as const;
 export type MarketPhase = (typeof MARKET_STATES)[number];
 
-/** One market, for people and machines to read. Durations in milliseconds, moments in Unix milliseconds. */
-export interface MarketSnapshot {
-  readonly market: string;
-  readonly types: readonly OrderType[] | null;
-  readonly bot: string;
-  readonly state: MarketPhase;
+/**
+ * One market as it stands at the moment of the view, for people, machines, judges and tests to read. Durations in
+ * milliseconds, moments in Unix milliseconds. A figure is worked out when it is read: a look at thousands of markets
+ * costs no more than what is read of them.
+ */
+export class MarketView {
+  readonly #state: CoreState;
+  readonly #now: Instant;
+  readonly #market: MarketState;
+  constructor(state: CoreState, now: Instant, market: MarketState) {
+    this.#state = state;
+    this.#now = now;
+    this.#market = market;
+  }
+  get market(): string {
+    return this.#market.settings.market;
+  }
+  get types(): readonly OrderType[] | null {
+    return this.#market.settings.types;
+  }
+  get bot(): string {
+    return this.#market.settings.bot;
+  }
+  get state(): MarketPhase {
+    return phaseOf(this.#state, this.#market, this.guaranteedMs);
+  }
   /** Should be armed now: not paused, not disarmed, its bot gives evidence. */
-  readonly wanted: boolean;
+  get wanted(): boolean {
+    return isWanted(this.#state, this.#market);
+  }
   /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
-  readonly hold: { readonly why: Hold; readonly untilWallMs: number | null } | null;
+  get hold(): { readonly why: Hold; readonly untilWallMs: number | null } | null {
+    const { hold } = this.#market;
+    if (hold === null) return null;
+    const { why, untilAwakeMs } = hold;
+    if (untilAwakeMs === null) return { why, untilWallMs: null };
+    const leftMs = untilAwakeMs - awakeMs(this.#state) - sinceStepMs(this.#state, this.#now);
+    return { why, untilWallMs: this.#now.wallMs + Math.max(0, leftMs) };
+  }
   /** No longer configured; shown until its timer is gone. */
-  readonly leaving: boolean;
-  readonly timeoutMs: number;
-  readonly periodMs: number;
-  /** Longest outage of the exchange that cancels nothing. */
-  readonly survivesMs: number;
-  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer was ever confirmed. */
-  readonly guaranteedMs: number | null;
-  /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
-  readonly expiryWallMs: number | null;
-  /** Latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
-  readonly firesByWallMs: number | null;
-  /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
-  readonly cancellationTime: number | null;
-  readonly lastDurationMs: number | null;
-  readonly lastSlackRatio: number | null;
-  /** Slack ratios of the last confirmations, oldest first, at most 60. */
-  readonly slackHistory: readonly number[];
-  readonly renewals: number;
-  readonly failures: number;
-  readonly failureStreak: number;
-  readonly lapses: number;
-  readonly lastProblem: string | null;
-  /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
-  readonly retryWallMs: number | null;
-  /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
-  readonly onStop: string;
+  get leaving(): boolean {
+    return this.#market.leaving !== null;
+  }
+  get timeoutMs(): number {
+    return this.#market.settings.timeoutMs;
+  }
+  get periodMs(): number {
+    return periodOf(this.#state, this.#market);
+  }
+  get #answerMs(): number {
+    return Math.max(ASSUMED_ANSWER_MS, this.#market.answerMs ?? 0);
+  }
+  /** Longest outage of the exchange that cancels nothing. Nothing is promised of what nobody renews. */
+  get survivesMs(): number {
+    if (this.leaving) return 0;
+    return boundsOf(this.#state.settings, this.timeoutMs, this.periodMs, this.#answerMs).survivesMs;
+  }
   /** The promise for this market, see `promise.ts`. */
-  readonly promise: readonly string[];
+  get promise(): readonly string[] {
+    const { settings } = this.#market;
+    return this.leaving ? [] : describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs);
+  }
+  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer was ever confirmed. */
+  get guaranteedMs(): number | null {
+    if (this.#market.belief.notBefore === null) return null;
+    return slackMs(this.#state, this.#market) - sinceStepMs(this.#state, this.#now);
+  }
+  /** The guarantee where it is in force; null where nothing is guaranteed now. */
+  get sureMs(): number | null {
+    const { guaranteedMs } = this;
+    return guaranteedMs !== null && guaranteedMs > 0 ? guaranteedMs : null;
+  }
+  /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
+  get expiryWallMs(): number | null {
+    const { guaranteedMs } = this;
+    return guaranteedMs === null ? null : this.#now.wallMs + guaranteedMs;
+  }
+  /** Until the latest moment at which a timer that may exist has fired; null where surely none exists. */
+  get firesInMs(): number | null {
+    const inMs = (this.#market.belief.notAfterMs ?? 0) - this.#now.monoMs;
+    return inMs > 0 ? inMs : null;
+  }
+  /** The same in Unix milliseconds. */
+  get firesByWallMs(): number | null {
+    const { firesInMs } = this;
+    return firesInMs === null ? null : this.#now.wallMs + firesInMs;
+  }
+  /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
+  get cancellationTime(): number | null {
+    return this.#market.belief.server?.cancellationTime ?? null;
+  }
+  get lastDurationMs(): number | null {
+    return this.#market.stats.lastDurationMs;
+  }
+  get lastSlackRatio(): number | null {
+    return this.#market.stats.slackHistory.at(-1) ?? null;
+  }
+  /** Slack ratios of the last confirmations, oldest first, at most 60. */
+  get slackHistory(): readonly number[] {
+    return [...this.#market.stats.slackHistory];
+  }
+  get renewals(): number {
+    return this.#market.stats.renewals;
+  }
+  get failures(): number {
+    return this.#market.stats.failures;
+  }
+  get failureStreak(): number {
+    return this.#market.streak;
+  }
+  get lapses(): number {
+    return this.#market.stats.lapses;
+  }
+  get lastProblem(): string | null {
+    const { refusal, lastProblem, altered } = this.#market;
+    return refusal.said?.detail ?? lastProblem ?? altered;
+  }
+  get refused(): boolean {
+    return this.#market.refusal.said !== null;
+  }
+  /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
+  get retryWallMs(): number | null {
+    const { refusal, nextMs } = this.#market;
+    if (refusal.said === null || nextMs === Number.POSITIVE_INFINITY) return null;
+    return this.#now.wallMs + nextMs - this.#now.monoMs;
+  }
+  /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
+  get onStop(): string {
+    return describeStop(this.#state, this.#market, this.firesInMs !== null);
+  }
+  /** Its requests that are on their way, the oldest first. */
+  get inFlight(): readonly { readonly purpose: Purpose }[] {
+    return onTheirWay(this.#market);
+  }
 }
+
+/** What is read of a market, whoever shows it. */
+export type MarketSnapshot = Omit<
+  Pick<MarketView, keyof MarketView>,
+  'sureMs' | 'firesInMs' | 'refused' | 'inFlight'
+>;
 
 export interface BaseSnapshot {
   readonly url: string;
@@ -109,7 +210,7 @@ export interface Snapshot {
 export function describe(state: CoreState, now: Instant): Snapshot {
   const { settings, key } = state;
   const phase = state.phase.kind;
-  const markets = state.markets.map((market) => describeMarket(state, now, market));
+  const markets = state.markets.map((market) => new MarketView(state, now, market));
   const guarded = new Set(markets.map(({ bot }) => bot));
   const bots = [...state.bots.values()]
     .filter(({ bot }) => guarded.has(bot))
@@ -154,83 +255,6 @@ function sinceStepMs(state: CoreState, now: Instant): number {
 
 function evidenceAgeMs(state: CoreState, now: Instant, { lastLifeMs }: BotState): number | null {
   return lastLifeMs === null ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs;
-}
-
-/**
- * What few readers ask for of a market is worked out when they do. By the getters of a class: with getters of its own every
- * one of ten thousand objects would be a dictionary to V8, five times as slow to make and as large.
- */
-class OnRequest {
-  readonly #state: CoreState;
-  readonly #market: MarketState;
-  readonly #mayExist: boolean;
-  readonly #answerMs: number;
-  constructor(state: CoreState, market: MarketState, mayExist: boolean, answerMs: number) {
-    this.#state = state;
-    this.#market = market;
-    this.#mayExist = mayExist;
-    this.#answerMs = answerMs;
-  }
-  get slackHistory(): readonly number[] {
-    return [...this.#market.stats.slackHistory];
-  }
-  get onStop(): string {
-    return describeStop(this.#state, this.#market, this.#mayExist);
-  }
-  get promise(): readonly string[] {
-    const { leaving, settings } = this.#market;
-    if (leaving !== null) return [];
-    return describePromise(
-      this.#state.settings,
-      settings,
-      periodOf(this.#state, this.#market),
-      this.#answerMs,
-    );
-  }
-}
-
-/** One market of a snapshot. */
-function describeMarket(state: CoreState, now: Instant, market: MarketState): MarketSnapshot {
-  const { settings, belief, stats, hold } = market;
-  const agoMs = sinceStepMs(state, now);
-  const guaranteedMs = belief.notBefore === null ? null : slackMs(state, market) - agoMs;
-  const periodMs = periodOf(state, market);
-  const isLeaving = market.leaving !== null;
-  const firesInMs = belief.notAfterMs === null ? 0 : belief.notAfterMs - now.monoMs;
-  const answerMs = Math.max(ASSUMED_ANSWER_MS, market.answerMs ?? 0);
-  const heldMs =
-    hold === null || hold.untilAwakeMs === null ? null : hold.untilAwakeMs - awakeMs(state) - agoMs;
-  return Object.assign(new OnRequest(state, market, firesInMs > 0, answerMs), {
-    market: settings.market,
-    types: settings.types,
-    bot: settings.bot,
-    state: phaseOf(state, market, guaranteedMs),
-    wanted: isWanted(state, market),
-    hold: hold && {
-      why: hold.why,
-      untilWallMs: heldMs === null ? null : now.wallMs + Math.max(0, heldMs),
-    },
-    leaving: isLeaving,
-    timeoutMs: settings.timeoutMs,
-    periodMs,
-    // Nothing is promised of what nobody renews.
-    survivesMs: isLeaving ? 0 : boundsOf(state.settings, settings.timeoutMs, periodMs, answerMs).survivesMs,
-    guaranteedMs,
-    expiryWallMs: guaranteedMs === null ? null : now.wallMs + guaranteedMs,
-    firesByWallMs: firesInMs > 0 ? now.wallMs + firesInMs : null,
-    cancellationTime: belief.server?.cancellationTime ?? null,
-    lastDurationMs: stats.lastDurationMs,
-    lastSlackRatio: stats.slackHistory.at(-1) ?? null,
-    renewals: stats.renewals,
-    failures: stats.failures,
-    failureStreak: market.streak,
-    lapses: stats.lapses,
-    lastProblem: market.refusal.said?.detail ?? market.lastProblem ?? market.altered,
-    retryWallMs:
-      market.refusal.said === null || market.nextMs === Number.POSITIVE_INFINITY
-        ? null
-        : now.wallMs + market.nextMs - now.monoMs,
-  });
 }
 
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
@@ -407,22 +431,7 @@ function quietestOf(state: CoreState, now: Instant, guarded: ReadonlySet<string>
   return quietest;
 }
 
-/** What is believed of one market's timer, in milliseconds from the moment of the view. Read when it is asked for. */
-export interface MarketView {
-  readonly market: string;
-  /** It should be armed now. */
-  readonly wanted: boolean;
-  /** For so long the timer is surely armed; null where nothing is guaranteed. */
-  readonly guaranteedMs: number | null;
-  /** Until the latest moment at which a timer that may exist has fired; null where surely none exists. */
-  readonly firesInMs: number | null;
-  /** The exchange refuses the market. */
-  readonly refused: boolean;
-  /** Its requests that are on their way, the oldest first. */
-  readonly inFlight: readonly { readonly purpose: Purpose }[];
-}
-
-/** The beliefs of a core, for judges and tests: they read nothing else of it. */
+/** What judges and tests read of a core: they read nothing else of it. */
 export interface CoreView {
   readonly phase: Phase['kind'];
   /** Monotonic time at which the core looked at its clocks last. */
@@ -431,30 +440,17 @@ export interface CoreView {
   marketNamed(name: string): MarketView | undefined;
 }
 
-/** The beliefs as they stand at `now`. Reads only. */
+/** The state as it stands at `now`. Reads only. */
 export function view(state: CoreState, now: Instant): CoreView {
   return {
     phase: state.phase.kind,
     monoMs: state.now.monoMs,
     get markets() {
-      return state.markets.map((market) => seeMarket(state, now, market));
+      return state.markets.map((market) => new MarketView(state, now, market));
     },
     marketNamed(name) {
       const market = state.byName.get(name);
-      return market === undefined ? undefined : seeMarket(state, now, market);
+      return market === undefined ? undefined : new MarketView(state, now, market);
     },
-  };
-}
-
-function seeMarket(state: CoreState, now: Instant, market: MarketState): MarketView {
-  const leftMs = slackMs(state, market) - sinceStepMs(state, now);
-  const firesInMs = (market.belief.notAfterMs ?? 0) - now.monoMs;
-  return {
-    market: market.settings.market,
-    wanted: isWanted(state, market),
-    guaranteedMs: leftMs > 0 ? leftMs : null,
-    firesInMs: firesInMs > 0 ? firesInMs : null,
-    refused: market.refusal.said !== null,
-    inFlight: onTheirWay(market),
   };
 }

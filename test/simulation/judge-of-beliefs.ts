@@ -21,7 +21,7 @@ export function createBeliefJudge(court: Court) {
   const { truthOf, running, nowMs, blame } = court;
 
   function judgeStart(incarnation: Incarnation, seen: MarketView, truth: Truth): void {
-    const slack = seen.guaranteedMs ?? 0;
+    const slack = seen.sureMs ?? 0;
     if (slack <= TOLERANCE_MS) return;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
     if (lastsMs > 0 && lastsMs >= slack - TOLERANCE_MS) return;

@@ -188,15 +188,15 @@ export function createProgressJudge(court: Court) {
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
   function isBehind(by: Incarnation, seen: MarketView): boolean {
     const truth = truthOf(seen.market);
-    const { guaranteedMs, wanted, refused, inFlight } = seen;
-    if (truth === undefined || guaranteedMs === null || guaranteedMs <= travelMs) return false;
+    const { sureMs, wanted, refused, inFlight } = seen;
+    if (truth === undefined || sureMs === null || sureMs <= travelMs) return false;
     if (!wanted || refused || inFlight.length > 0 || truth.changedMs > by.startedMs) return false;
     const { triedMs } = log.of(by, seen.market);
     const wantedMs = Math.max(evidence.freshSinceMs(by, truth.bot), intents.guardedSinceMs(by, seen.market));
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
     // Requests of a market whose answers came late are spread, over a third of its timeout at most.
     const spreadMs = plan.faults.some(isLate) ? truth.timeoutMs / 3 : 0;
-    const dueMs = Math.max(longestPeriodMs(plan, truth), spreadMs, (guaranteedMs + sinceMs) / 4);
+    const dueMs = Math.max(longestPeriodMs(plan, truth), spreadMs, (sureMs + sinceMs) / 4);
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
 
@@ -215,14 +215,14 @@ export function createProgressJudge(court: Court) {
   const turns = new Map<Incarnation, number>();
 
   /** How long its timer may still be saved. One that only a delete without an answer makes doubtful most likely stands. */
-  function leftToSaveMs(by: Incarnation, { market, guaranteedMs }: MarketView): number {
+  function leftToSaveMs(by: Incarnation, { market, sureMs }: MarketView): number {
     const { deletes, confirmedMs } = log.of(by, market);
     const heldMs = confirmedMs + (truthOf(market)?.timeoutMs ?? 0) - nowMs();
-    return guaranteedMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
+    return sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }
 
-  function hasLostHalf({ market, guaranteedMs }: MarketView): boolean {
-    return 2 * (guaranteedMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
+  function hasLostHalf({ market, sureMs }: MarketView): boolean {
+    return 2 * (sureMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
   }
 
   return {
@@ -238,7 +238,7 @@ export function createProgressJudge(court: Court) {
         ownMs === Number.POSITIVE_INFINITY && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
       const first = view.markets.find(
         (other) =>
-          (other.guaranteedMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
+          (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
           (!hasWaited || hasLostHalf(other)) &&
           isBehind(by, other),
       );
@@ -248,7 +248,7 @@ export function createProgressJudge(court: Court) {
       )
         return;
       // One that is not surely armed has a turn each few seconds: others that use up the wire must not leave it so.
-      const isUnsure = own.guaranteedMs === null && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
+      const isUnsure = own.sureMs === null && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
       if (isUnsure && nowMs() - (turns.get(by) ?? Number.NEGATIVE_INFINITY) > LAPSED_WAITS_MS) {
         turns.set(by, nowMs());
         return;
@@ -263,7 +263,7 @@ export function createProgressJudge(court: Court) {
           blame('11 progress', `${truth.market}: not armed at the exchange long after the last fault`);
         for (const incarnation of running.values()) {
           const seen = incarnation.view().marketNamed(truth.market);
-          if (starves || seen === undefined || seen.guaranteedMs !== null) continue;
+          if (starves || seen === undefined || seen.sureMs !== null) continue;
           // In a nonce window the renewal after the lifetime of old requests is the first that counts.
           const countsMs = incarnation.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
           if (plan.nonce === 'window' && nowMs() <= countsMs) continue;

@@ -184,7 +184,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
     byIncarnation.set(incarnation, all);
     // Its guarantee can end long before its timer does, where requests overtook each other.
-    const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.guaranteedMs ?? null) === null;
+    const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.sureMs ?? null) === null;
     const fresh = { ...UNKNOWN, sinceMs: nowMs() };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
