@@ -10,7 +10,7 @@ import {
 import type { LeftArmed } from './core/notice.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
-import { describe, type Snapshot, type Summary, summarise } from './core/view.ts';
+import { type CoreView, describe, type Snapshot, view } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
@@ -38,8 +38,8 @@ export interface Keeper {
   readonly snapshot: () => Snapshot;
   /** Rises with every event that `changesMuch`, and with every stall or step of a clock. */
   readonly revision: () => number;
-  /** The same in a few figures, at a cost that may be paid every second. */
-  readonly summary: () => Summary;
+  /** The same without the sentences, at a cost that may be paid at every step. */
+  readonly view: () => CoreView;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
   readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */
@@ -94,7 +94,7 @@ export function createKeeper(options: Options): Keeper {
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
     revision: () => revision + state.epoch,
-    summary: () => summarise(state, clock.now()),
+    view: () => view(state, clock.now()),
     onTurn,
     onWake,
   };

@@ -4,7 +4,6 @@ import type { BotPhase, Hold } from './notice.ts';
 import { ASSUMED_ANSWER_MS, boundsOf, describePromise } from './promise.ts';
 import {
   awakeMs,
-  type BotState,
   type CoreState,
   isWanted,
   type MarketState,
@@ -208,30 +207,19 @@ export interface Snapshot {
 
 /** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
 export function describe(state: CoreState, now: Instant): Snapshot {
-  const { settings, key } = state;
-  const phase = state.phase.kind;
-  const markets = state.markets.map((market) => new MarketView(state, now, market));
-  const guarded = new Set(markets.map(({ bot }) => bot));
-  const bots = [...state.bots.values()]
-    .filter(({ bot }) => guarded.has(bot))
-    .map((bot) => ({
-      bot: bot.bot,
-      mode: settings.liveness.mode,
-      state: bot.state,
-      evidenceAgeMs: evidenceAgeMs(state, now, bot),
-      ttlMs: settings.liveness.mode === 'none' ? null : settings.liveness.ttlMs,
-    }));
+  const { settings } = state;
+  const { phase, authorised, markets, bots } = view(state, now);
   const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
   const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
-  if (key.refusal.said !== null)
-    notReady.unshift(`the exchange refuses the API key: ${key.refusal.said.detail}`);
+  const refused = state.key.refusal.said;
+  if (refused !== null) notReady.unshift(`the exchange refuses the API key: ${refused.detail}`);
   return {
     phase,
     ready: notReady.length === 0,
     notReady,
     nothingGuarded,
     live: true,
-    authorised: key.refusal.said === null,
+    authorised,
     shutdownPolicy: settings.shutdown.policy,
     markets,
     bases: state.bases.map(({ url, index, ping, outage }) => ({
@@ -251,10 +239,6 @@ export function describe(state: CoreState, now: Instant): Snapshot {
 /** What the clocks of the state are behind `now`; less than 0 once the state took a step after it. */
 function sinceStepMs(state: CoreState, now: Instant): number {
   return now.monoMs - state.now.monoMs;
-}
-
-function evidenceAgeMs(state: CoreState, now: Instant, { lastLifeMs }: BotState): number | null {
-  return lastLifeMs === null ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs;
 }
 
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
@@ -358,99 +342,47 @@ export function describeNothingGuarded({
   return `nothing is guarded: ${groups.length > 1 ? `of ${configured.length} markets ` : ''}${groups.join(', ')}`;
 }
 
-/** The state in a few figures: what `describe` says, without a text for every one of ten thousand markets. */
-export interface Summary {
-  readonly authorised: boolean;
-  readonly configured: number;
-  /** Markets that should be armed now, and how many of those surely are. */
-  readonly wanted: number;
-  readonly armed: number;
-  /** The first market that should be armed and is not, and what stands in the way as far as is known. */
-  readonly waiting: { readonly bot: string; readonly market: string; readonly why: string | null } | null;
-  /** The market of those that are armed whose guarantee runs out first. */
-  readonly leastSlack: { readonly market: string; readonly ms: number } | null;
-  /** The bot that was silent for longest; null where no bot is watched. `ageMs` null: not heard of so far. */
-  readonly quietest: {
-    readonly bot: string;
-    readonly state: BotPhase;
-    readonly ageMs: number | null;
-  } | null;
-  /** Timers that may exist at the exchange. */
-  readonly mayFire: number;
-}
-
-/** The state as it stands at `now` in a few figures. Reads only. */
-export function summarise(state: CoreState, now: Instant): Summary {
-  const agoMs = Math.max(0, sinceStepMs(state, now));
-  const summary = { configured: 0, wanted: 0, armed: 0, mayFire: 0 };
-  let leastSlack: Summary['leastSlack'] = null;
-  let waiting: Summary['waiting'] = null;
-  const guarded = new Set<string>();
-  for (const market of state.markets) {
-    const { market: name, bot } = market.settings;
-    if ((market.belief.notAfterMs ?? 0) > now.monoMs) summary.mayFire += 1;
-    if (market.leaving === null) {
-      summary.configured += 1;
-      guarded.add(bot);
-    }
-    if (!isWanted(state, market)) continue;
-    summary.wanted += 1;
-    const ms = slackMs(state, market) - agoMs;
-    if (ms <= 0) {
-      waiting ??= {
-        bot,
-        market: name,
-        why: (market.refusal.said ?? state.key.refusal.said)?.detail ?? market.lastProblem,
-      };
-      continue;
-    }
-    summary.armed += 1;
-    if (leastSlack === null || ms < leastSlack.ms) leastSlack = { market: name, ms };
-  }
-  return {
-    ...summary,
-    authorised: state.key.refusal.said === null,
-    waiting,
-    leastSlack,
-    quietest: quietestOf(state, now, guarded),
-  };
-}
-
-function quietestOf(state: CoreState, now: Instant, guarded: ReadonlySet<string>): Summary['quietest'] {
-  if (state.settings.liveness.mode === 'none') return null;
-  let quietest: Summary['quietest'] = null;
-  let longestMs = Number.NEGATIVE_INFINITY;
-  for (const one of state.bots.values()) {
-    const ageMs = evidenceAgeMs(state, now, one);
-    // One that said goodbye is silent on purpose.
-    const silentMs = one.state === 'goodbye' ? -1 : (ageMs ?? Number.MAX_VALUE);
-    if (silentMs <= longestMs || !guarded.has(one.bot)) continue;
-    longestMs = silentMs;
-    quietest = { bot: one.bot, state: one.state, ageMs };
-  }
-  return quietest;
-}
-
-/** What judges and tests read of a core: they read nothing else of it. */
+/** The state as it stands at `now`, without a sentence: at a cost that may be paid at every step. Reads only. */
 export interface CoreView {
   readonly phase: Phase['kind'];
   /** Monotonic time at which the core looked at its clocks last. */
   readonly monoMs: number;
+  readonly authorised: boolean;
   readonly markets: readonly MarketView[];
+  /** Those that a market names. */
+  readonly bots: readonly BotSnapshot[];
   marketNamed(name: string): MarketView | undefined;
 }
 
-/** The state as it stands at `now`. Reads only. */
+/** What judges and tests read of a core, and nothing else. */
 export function view(state: CoreState, now: Instant): CoreView {
   return {
     phase: state.phase.kind,
     monoMs: state.now.monoMs,
+    authorised: state.key.refusal.said === null,
     get markets() {
       return state.markets.map((market) => new MarketView(state, now, market));
+    },
+    get bots() {
+      return describeBots(state, now);
     },
     marketNamed(name) {
       const market = state.byName.get(name);
       return market === undefined ? undefined : new MarketView(state, now, market);
     },
   };
+}
+
+function describeBots(state: CoreState, now: Instant): BotSnapshot[] {
+  const { mode, ttlMs } = state.settings.liveness;
+  const guarded = new Set(state.markets.map(({ settings }) => settings.bot));
+  return [...state.bots.values()]
+    .filter(({ bot }) => guarded.has(bot))
+    .map(({ bot, state: phase, lastLifeMs }) => ({
+      bot,
+      mode,
+      state: phase,
+      evidenceAgeMs: lastLifeMs === null ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs,
+      ttlMs: mode === 'none' ? null : ttlMs,
+    }));
 }

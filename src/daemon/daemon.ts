@@ -141,8 +141,7 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
   const { files, telling, guard, hide } = parts;
   const { log } = telling;
   const { keeper } = guard;
-  const { summary } = keeper;
-  const supervision = manager === null ? null : createSupervision({ manager, clock, summary, log });
+  const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
   let inForce = loaded.config;
   let bots: readonly string[] = botsOf(inForce.fleet);
   const config = () => inForce;

@@ -1,5 +1,5 @@
 import type { LeftArmed } from '../core/notice.ts';
-import type { Summary } from '../core/view.ts';
+import type { BotSnapshot, CoreView, MarketView } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import { within } from '../util/pace.ts';
 import { counted, oneLine } from '../util/text.ts';
@@ -11,7 +11,7 @@ export type Supervision = ReturnType<typeof createSupervision>;
 interface SupervisionOptions {
   readonly manager: ServiceManager;
   readonly clock: Clock;
-  readonly summary: () => Summary;
+  readonly view: () => CoreView;
   readonly log: Pick<Log, 'logger'>;
 }
 
@@ -33,7 +33,7 @@ const LAST_WORD_MS = 2000;
  * It does not wait for armed timers: an exchange that is away must not hold up a boot. The status line says what is armed.
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
-export function createSupervision({ manager, clock, summary, log }: SupervisionOptions) {
+export function createSupervision({ manager, clock, view, log }: SupervisionOptions) {
   const everyMs = Math.min(TELL_EVERY_MS, (manager.watchdogMs ?? Infinity) / PINGS_PER_WATCHDOG);
   let stage: 'starting' | 'running' | 'stopping' | 'stopped' = 'starting';
   let tellAtMs = Number.NEGATIVE_INFINITY;
@@ -55,8 +55,8 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     turned: (): void => {
       const { monoMs } = clock.now();
       if (stage === 'stopped' || (monoMs < tellAtMs && !isWaiting)) return;
-      const seen = summary();
-      isWaiting = seen.waiting !== null;
+      const seen = view();
+      isWaiting = seen.markets.some(waits);
       if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
       if (stage === 'stopping') return tell(['WATCHDOG=1', extend], describeStop(seen));
@@ -69,13 +69,13 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
     },
     reloaded: (): void => {
-      if (stage === 'running') tell(['READY=1'], describeStatus(summary()));
+      if (stage === 'running') tell(['READY=1'], describeStatus(view()));
     },
     /** The stop begins. */
     stopping: (): void => {
       if (stage === 'stopping' || stage === 'stopped') return;
       stage = 'stopping';
-      tell(['STOPPING=1', extend], describeStop(summary()));
+      tell(['STOPPING=1', extend], describeStop(view()));
     },
     /** The stop is over. Resolves once the manager knows which timers may be armed, or has not taken it in time. */
     stopped: async (left: readonly LeftArmed[]): Promise<void> => {
@@ -86,32 +86,48 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   };
 }
 
-function describeStop({ mayFire }: Summary): string {
+function describeStop({ markets }: CoreView): string {
+  const mayFire = markets.filter(({ firesInMs }) => firesInMs !== null).length;
   return `Stopping: ${counted(mayFire, 'timer')} may still be armed`;
 }
 
+const waits = ({ wanted, sureMs }: MarketView): boolean => wanted && sureMs === null;
+
 /** The daemon in one line, for `systemctl status`. */
-function describeStatus(seen: Summary): string {
-  const { wanted, armed, configured, leastSlack, authorised } = seen;
-  const others = wanted === configured ? '' : `, ${configured - wanted} left alone on purpose`;
-  const slack = leastSlack === null ? '' : `, least slack ${seconds(leastSlack.ms)} (${leastSlack.market})`;
+function describeStatus({ authorised, markets, bots }: CoreView): string {
+  const configured = markets.filter(({ leaving }) => !leaving);
+  const wanted = markets.filter((market) => market.wanted);
+  const armed = wanted.flatMap(({ market, sureMs }) => (sureMs === null ? [] : { market, sureMs }));
+  const [least] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
+  const others =
+    wanted.length === configured.length ? '' : `, ${configured.length - wanted.length} left alone on purpose`;
+  const slack = least === undefined ? '' : `, least slack ${seconds(least.sureMs)} (${least.market})`;
   const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
-  return `${key}${armed} of ${wanted} markets armed${others}${describeWaiting(seen.waiting)}${slack}, ${describeBot(seen.quietest)}`;
+  const guarded = bots.filter(({ bot }) => configured.some((market) => market.bot === bot));
+  return `${key}${armed.length} of ${wanted.length} markets armed${others}${describeWaiting(wanted.find(waits))}${slack}, ${describeBots(guarded)}`;
 }
 
 /** For what a bot may have to wait. */
-function describeWaiting(waiting: Summary['waiting']): string {
-  if (waiting === null) return '';
-  const { bot, market, why } = waiting;
+function describeWaiting(waiting: MarketView | undefined): string {
+  if (waiting === undefined) return '';
+  const { bot, market, lastProblem: why } = waiting;
   return `, bot ${bot} waits for ${market}${why === null ? '' : ` (${why.slice(0, LONGEST_REASON)})`}`;
 }
 
-function describeBot(quietest: Summary['quietest']): string {
-  if (quietest === null) return 'no bot is watched';
-  const { bot, state, ageMs } = quietest;
+/** The bot that was silent for longest. One that said goodbye is silent on purpose. */
+function describeBots(bots: CoreView['bots']): string {
+  const silentMs = ({ state, evidenceAgeMs }: BotSnapshot) =>
+    state === 'goodbye' ? -1 : (evidenceAgeMs ?? Number.POSITIVE_INFINITY);
+  const [quietest] = bots
+    .filter(({ mode }) => mode !== 'none')
+    .toSorted((one, other) => silentMs(other) - silentMs(one));
+  if (quietest === undefined) return 'no bot is watched';
+  const { bot, state, evidenceAgeMs } = quietest;
   if (state === 'failed') return `${bot} has failed`;
   if (state === 'goodbye') return `${bot} said goodbye`;
-  return ageMs === null ? `no sign of ${bot} yet` : `${bot} gave a sign ${seconds(ageMs)} ago`;
+  return evidenceAgeMs === null
+    ? `no sign of ${bot} yet`
+    : `${bot} gave a sign ${seconds(evidenceAgeMs)} ago`;
 }
 
 /** What a stop has left, the worst first. */

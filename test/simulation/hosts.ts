@@ -1,5 +1,4 @@
 import type { CoreSettings, MarketSettings } from '../../src/core/events.ts';
-import { view } from '../../src/core/view.ts';
 import { createSession, type Session, startSync } from '../../src/exchange/exchange.ts';
 import { ping } from '../../src/exchange/operations.ts';
 import { createKeeper } from '../../src/keeper.ts';
@@ -43,7 +42,7 @@ export function createHost(
   const configure = (markets: Shared) => settingsOf(plan, markets, planned, bases, options.budgetRequests());
   const exchange = createPort(session, clock, bases);
   const keeper = createKeeper({ settings: configure(options.markets), clock, exchange, observe });
-  return { clock, configure, keeper, view: () => view(keeper.state, clock.now()) };
+  return { clock, configure, keeper, view: keeper.view };
 }
 
 /** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */

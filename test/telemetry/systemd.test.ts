@@ -34,7 +34,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
       monotonicUs: () => 42n,
     },
     clock,
-    summary: keeper.summary,
+    view: keeper.view,
     log: createLog({ level: 'info', format: 'text', clock, write }),
   });
   keeper.onTurn(() => supervision.turned());
@@ -120,6 +120,10 @@ describe('a service manager is told', () => {
     expect(heard.at(-1)?.status).toMatch(
       /^3 of 3 markets armed, least slack 2\d s \(BBB\), no sign of maker yet$/,
     );
+    keeper.hear('maker', 'beat', 0);
+    keeper.hear('taker', 'goodbye', 0);
+    answer(5000);
+    expect(heard.at(-1)?.status).toMatch(/1 left alone on purpose, .*, maker gave a sign \d s ago$/);
     keeper.hear('maker', 'beat', 0);
     keeper.hear('taker', 'fail', 0);
     answer(5000);
