@@ -2,7 +2,6 @@ import { type Awaited, createState, progressOf } from './core/commands.ts';
 import {
   type CoreEvent,
   type CoreSettings,
-  changesMuch,
   type Effect,
   type OperatorCommand,
   type Progress,
@@ -36,8 +35,6 @@ export interface Keeper {
     waitMs: number,
   ) => Promise<readonly Progress[]>;
   readonly snapshot: () => Snapshot;
-  /** Rises with every event that `changesMuch`, and with every stall or step of a clock. */
-  readonly revision: () => number;
   /** The same without the sentences, at a cost that may be paid at every step. */
   readonly view: () => CoreView;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
@@ -66,13 +63,7 @@ export function createKeeper(options: Options): Keeper {
   const { settings, clock } = options;
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
-  const loop = createLoop(options, state, finished.resolve);
-  const { onTurn, onWake } = loop;
-  let revision = 0;
-  const feed = (event: CoreEvent): void => {
-    if (changesMuch(event)) revision += 1;
-    loop.feed(event);
-  };
+  const { feed, onTurn, onWake } = createLoop(options, state, finished.resolve);
   const waiting = createWaiting(clock, state, onTurn);
   return {
     state,
@@ -93,7 +84,6 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
-    revision: () => revision + state.epoch,
     view: () => view(state, clock.now()),
     onTurn,
     onWake,

@@ -122,12 +122,6 @@ export type CoreEvent =
   | { readonly kind: 'credentials-changed' }
   | { readonly kind: 'stop'; readonly policy: Policy; readonly why: string };
 
-/** Whether what was seen of many markets may be untrue after it, and not of one or two, as after an answer. */
-export function changesMuch(event: CoreEvent): boolean {
-  if (event.kind === 'evidence') return event.says !== 'beat';
-  return event.kind === 'operate' || event.kind === 'reload' || event.kind === 'stop';
-}
-
 /** What the keeper carries out, in this order. */
 export type Effect =
   | {

@@ -351,7 +351,9 @@ export interface CoreView {
   readonly markets: readonly MarketView[];
   /** Those that a market names. */
   readonly bots: readonly BotSnapshot[];
-  marketNamed(name: string): MarketView | undefined;
+  readonly marketNamed: (name: string) => MarketView | undefined;
+  /** The markets of one bot, but for those that leave. */
+  readonly marketsOf: (bot: string) => readonly MarketView[];
 }
 
 /** What judges and tests read of a core, and nothing else. */
@@ -366,6 +368,10 @@ export function view(state: CoreState, now: Instant): CoreView {
     get bots() {
       return describeBots(state, now);
     },
+    marketsOf: (bot) =>
+      state.markets
+        .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
+        .map((market) => new MarketView(state, now, market)),
     marketNamed(name) {
       const market = state.byName.get(name);
       return market === undefined ? undefined : new MarketView(state, now, market);

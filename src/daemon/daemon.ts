@@ -208,7 +208,7 @@ function sourcesOf(
   return {
     clock,
     snapshot: keeper.snapshot,
-    revision: keeper.revision,
+    view: keeper.view,
     markets: () => guarded().map(({ market }) => market),
     elsewhere(market) {
       const { fleet, shard } = config();

@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
-import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import type { MarketSnapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed } from '../util/text.ts';
@@ -68,8 +68,8 @@ interface Call {
 /** A status and JSON, whole or in pieces. */
 type Answer = readonly [status: number, body: object | string | readonly string[]];
 
-/** What can be asked and brought about, and what the last look at it showed. */
-type Daemon = ControlSources & ReturnType<typeof createViews>;
+/** What can be asked and brought about. */
+type Daemon = ControlSources;
 type Handler = (daemon: Daemon, call: Call) => Answer | Promise<Answer>;
 
 interface Route {
@@ -114,9 +114,8 @@ interface RouteTools {
 }
 
 /** Adds everything that can be asked to a listener. One of these serves all of them. */
-export function createRoutes(sources: ControlSources) {
-  const daemon: Daemon = { ...sources, ...createViews(sources) };
-  const send = createSender(sources.clock);
+export function createRoutes(daemon: Daemon) {
+  const send = createSender(daemon.clock);
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
     if (underWay >= MAX_COMMANDS)
@@ -140,7 +139,7 @@ export function createRoutes(sources: ControlSources) {
         via: () => via(request),
       };
       // In the next turn it is known whether something unreadable followed in the same bytes.
-      if (!atOnce) await new Promise<void>((next) => void sources.clock.after(0, next));
+      if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
       if (!begin(request)) return reply.hijack();
       const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
       void reply.code(status);
@@ -214,7 +213,7 @@ function take({ bots, hear, clock }: Daemon, says: BotWord, { input, queried, ar
 
 function beat(daemon: Daemon, call: Call): Answer {
   const { bot, heard } = take(daemon, 'beat', call);
-  const { armed, ...markets } = describeBot(bot, daemon.look());
+  const { armed, ...markets } = describeBot(bot, daemon);
   return [200, { armed, ...heard, bot, ttlSeconds: daemon.ttlMs() / 1000, ...markets }];
 }
 
@@ -222,13 +221,12 @@ async function goodbye(daemon: Daemon, call: Call): Promise<Answer> {
   const { bot, heard } = take(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
   const progress = await daemon.afterGoodbye(bot, waitMs(call.input));
-  daemon.forget();
   return answerOf(progress, { ...heard, bot });
 }
 
 function fail(daemon: Daemon, call: Call): Answer {
   const { bot, heard } = take(daemon, 'fail', call);
-  return [heard.counted ? 200 : 409, { ...heard, bot, ...describeFiring(bot, daemon.look()) }];
+  return [heard.counted ? 200 : 409, { ...heard, bot, ...describeFiring(bot, daemon) }];
 }
 
 function operate(does: CommandName): Handler {
@@ -238,7 +236,6 @@ function operate(does: CommandName): Handler {
     announce(daemon, does, call, markets);
     const forMs = Math.round((input.forSeconds ?? 0) * 1000);
     const progress = await daemon.operate({ does, markets, forMs }, waitMs(input));
-    daemon.forget();
     return answerOf(progress);
   };
 }
@@ -264,8 +261,7 @@ function acknowledge(daemon: Daemon, call: Call): Answer {
 async function reload(daemon: Daemon, call: Call): Promise<Answer> {
   announce(daemon, 'reload', call, null);
   const report = await daemon.reload(waitMs(call.input));
-  daemon.forget();
-  const { authorised, markets } = daemon.look().snapshot;
+  const { authorised, markets } = daemon.snapshot();
   // Markets that the exchange refuses, changed or not. Where it refuses the key, nothing is known of a market.
   const refused = markets.filter(({ state, leaving }) => authorised && state === 'rejected' && !leaving);
   const more = refused.length === 0 ? {} : { refused: refused.map(({ market }) => market) };
@@ -291,7 +287,7 @@ function setLogLevel(daemon: Daemon, call: Call): Answer {
 }
 
 function health(daemon: Daemon, { queried }: Call): Answer {
-  const { snapshot: whole } = daemon.look();
+  const whole = daemon.snapshot();
   const bot = queried === undefined ? null : chooseBot(queried, undefined, daemon.bots());
   const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
   const { live, ready, notReady, nothingGuarded } = snapshot;
@@ -343,47 +339,6 @@ function chooseMarkets(
 
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
-/** Beats that arrive within this share a snapshot: one of ten thousand markets takes milliseconds. */
-const FRESH_MS = 25;
-
-interface Seen {
-  readonly snapshot: Snapshot;
-  readonly revision: number;
-  /** Unix milliseconds, right before the snapshot was taken. */
-  readonly wallMs: number;
-  readonly untilMs: number;
-  /** How old it gets at most. */
-  readonly agesMs: number;
-}
-
-/** Shares one snapshot for 25 ms, unless a command, a reload or a stop made it untrue before. */
-function createViews({ clock, ...sources }: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>) {
-  let seen: Seen | null = null;
-  return {
-    look(): Seen {
-      const { monoMs: startMs, wallMs } = clock.now();
-      const revision = sources.revision();
-      if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
-      const snapshot = sources.snapshot();
-      const untilMs = clock.now().monoMs + FRESH_MS;
-      const own: Seen = { snapshot, revision, wallMs, untilMs, agesMs: untilMs - startMs };
-      seen = own;
-      // Not kept in memory until the next beat.
-      clock.after(FRESH_MS, () => {
-        if (seen === own) seen = null;
-      });
-      return own;
-    },
-    /** Ends the sharing: something was done since, and the reply must show it. */
-    forget(): void {
-      seen = null;
-    },
-  };
-}
-
-const marketsOf = (bot: string, { snapshot }: Seen) =>
-  snapshot.markets.filter((market) => market.bot === bot && !market.leaving);
-
 /** The first of these markets by name, and how many there are besides. */
 function listMarkets(markets: readonly MarketSnapshot[], describe: (market: MarketSnapshot) => object) {
   const omitted = Math.max(0, markets.length - MOST_LISTED);
@@ -391,22 +346,21 @@ function listMarkets(markets: readonly MarketSnapshot[], describe: (market: Mark
   return { markets: Object.fromEntries(entries), ...(omitted === 0 ? {} : { marketsOmitted: omitted }) };
 }
 
-/**
- * What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. Takes off of every
- * timer how old the snapshot may get: a beat must not promise a bot too much.
- */
-function describeBot(bot: string, seen: Seen) {
-  const { snapshot, wallMs, agesMs } = seen;
+/** A reply is read within this, as a rule: what runs out before that is not promised. */
+const READ_MS = 25;
+
+/** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */
+function describeBot(bot: string, { view, clock }: Daemon) {
+  const { phase, marketsOf } = view();
+  const { wallMs } = clock.now();
   const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
-    snapshot.phase === 'running' &&
-    (state === 'armed' || state === 'retrying') &&
-    (guaranteedMs ?? 0) > agesMs;
-  const markets = marketsOf(bot, seen);
+    phase === 'running' && (state === 'armed' || state === 'retrying') && (guaranteedMs ?? 0) > READ_MS;
+  const markets = marketsOf(bot);
   const unsafe = markets.filter((market) => !isArmed(market));
   const worstFirst = markets.length > MOST_LISTED ? [...new Set([...unsafe, ...markets])] : markets;
   const listing = listMarkets(worstFirst, (market) => {
     const { state, guaranteedMs } = market;
-    const leftMs = guaranteedMs === null ? null : Math.max(0, guaranteedMs - agesMs);
+    const leftMs = guaranteedMs === null ? null : Math.max(0, guaranteedMs - READ_MS);
     return {
       state,
       armed: isArmed(market),
@@ -418,9 +372,10 @@ function describeBot(bot: string, seen: Seen) {
 }
 
 /** By when the timers of a bot that failed fire: what its reply says of each market. */
-function describeFiring(bot: string, seen: Seen): object {
-  return listMarkets(marketsOf(bot, seen), ({ state, firesByWallMs }) => {
-    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - seen.wallMs);
+function describeFiring(bot: string, { view, clock }: Daemon): object {
+  const { wallMs } = clock.now();
+  return listMarkets(view().marketsOf(bot), ({ state, firesByWallMs }) => {
+    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - wallMs);
     const firesInSeconds = leftMs === null ? null : Math.ceil(leftMs / 100) / 10;
     return { state, firesInSeconds, firesBy: toSeconds(firesByWallMs) };
   });

@@ -1,5 +1,5 @@
 import type { BotWord, OperatorCommand, Progress } from '../core/events.ts';
-import type { Snapshot } from '../core/view.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import type { BeatProof, Clock, Commanded, Heard, LogLevel } from '../ports.ts';
 
 export type ReloadReport =
@@ -19,8 +19,11 @@ export type ReloadReport =
 export interface ControlSources {
   readonly clock: Clock;
   readonly snapshot: () => Snapshot;
-  /** Rises whenever what was seen of many markets may be untrue from one moment to the next; see `Keeper`. */
-  readonly revision: () => number;
+  /** The markets of one bot, but for those that leave, at a cost that each beat may pay. */
+  readonly view: () => {
+    readonly phase: Snapshot['phase'];
+    readonly marketsOf: (bot: string) => readonly MarketSnapshot[];
+  };
   /** The status document as JSON in pieces, as the web listener serves it. */
   readonly status: () => Promise<readonly string[]>;
   readonly markets: () => readonly string[];

@@ -50,10 +50,14 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
   const commands: Spy['commands'] = [];
   const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', bot: 'maker', state: 'arming' })];
   const done = (market: string) => ({ market, state: 'done', says: `${market} is well.` }) as const;
+  const snapshot = changes.snapshot ?? (() => sampleSnapshot({ markets }));
   const sources: ControlSources = {
     clock,
-    snapshot: () => sampleSnapshot({ markets }),
-    revision: () => 0,
+    snapshot,
+    view() {
+      const { phase, markets: all } = snapshot();
+      return { phase, marketsOf: (name) => all.filter(({ bot, leaving }) => bot === name && !leaving) };
+    },
     status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
     markets: () => ['BTC_USDT', 'ETH_USDT'],
     elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
