@@ -9,7 +9,7 @@ import {
 import type { LeftArmed } from './core/notice.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
-import { type CoreView, describe, type Snapshot, view } from './core/view.ts';
+import { CoreView, describe, type Snapshot } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
@@ -84,7 +84,7 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
-    view: () => view(state, clock.now()),
+    view: () => new CoreView(state, clock.now()),
     onTurn,
     onWake,
   };

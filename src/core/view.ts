@@ -208,7 +208,7 @@ export interface Snapshot {
 /** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
 export function describe(state: CoreState, now: Instant): Snapshot {
   const { settings } = state;
-  const { phase, authorised, markets, bots } = view(state, now);
+  const { phase, authorised, markets, bots } = new CoreView(state, now);
   const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
   const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
   const refused = state.key.refusal.said;
@@ -342,41 +342,47 @@ export function describeNothingGuarded({
   return `nothing is guarded: ${groups.length > 1 ? `of ${configured.length} markets ` : ''}${groups.join(', ')}`;
 }
 
-/** The state as it stands at `now`, without a sentence: at a cost that may be paid at every step. Reads only. */
-export interface CoreView {
-  readonly phase: Phase['kind'];
+/**
+ * What is read of a core at one moment, without a sentence: at a cost that may be paid at every step. Reads only; the
+ * clocks are not taken in.
+ */
+export class CoreView {
+  readonly #state: CoreState;
+  readonly #now: Instant;
+  constructor(state: CoreState, now: Instant) {
+    this.#state = state;
+    this.#now = now;
+  }
+  get phase(): Phase['kind'] {
+    return this.#state.phase.kind;
+  }
   /** Monotonic time at which the core looked at its clocks last. */
-  readonly monoMs: number;
-  readonly authorised: boolean;
-  readonly markets: readonly MarketView[];
+  get monoMs(): number {
+    return this.#state.now.monoMs;
+  }
+  get authorised(): boolean {
+    return this.#state.key.refusal.said === null;
+  }
+  get markets(): readonly MarketView[] {
+    return this.#state.markets.map((market) => this.#viewOf(market));
+  }
   /** Those that a market names. */
-  readonly bots: readonly BotSnapshot[];
-  readonly marketNamed: (name: string) => MarketView | undefined;
+  get bots(): readonly BotSnapshot[] {
+    return describeBots(this.#state, this.#now);
+  }
+  marketNamed(name: string): MarketView | undefined {
+    const market = this.#state.byName.get(name);
+    return market === undefined ? undefined : this.#viewOf(market);
+  }
   /** The markets of one bot, but for those that leave. */
-  readonly marketsOf: (bot: string) => readonly MarketView[];
-}
-
-/** What judges and tests read of a core, and nothing else. */
-export function view(state: CoreState, now: Instant): CoreView {
-  return {
-    phase: state.phase.kind,
-    monoMs: state.now.monoMs,
-    authorised: state.key.refusal.said === null,
-    get markets() {
-      return state.markets.map((market) => new MarketView(state, now, market));
-    },
-    get bots() {
-      return describeBots(state, now);
-    },
-    marketsOf: (bot) =>
-      state.markets
-        .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
-        .map((market) => new MarketView(state, now, market)),
-    marketNamed(name) {
-      const market = state.byName.get(name);
-      return market === undefined ? undefined : new MarketView(state, now, market);
-    },
-  };
+  marketsOf(bot: string): readonly MarketView[] {
+    return this.#state.markets
+      .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
+      .map((market) => this.#viewOf(market));
+  }
+  #viewOf(market: MarketState): MarketView {
+    return new MarketView(this.#state, this.#now, market);
+  }
 }
 
 function describeBots(state: CoreState, now: Instant): BotSnapshot[] {

@@ -351,11 +351,11 @@ const READ_MS = 25;
 
 /** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */
 function describeBot(bot: string, { view, clock }: Daemon) {
-  const { phase, marketsOf } = view();
+  const seen = view();
   const { wallMs } = clock.now();
   const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
-    phase === 'running' && (state === 'armed' || state === 'retrying') && (guaranteedMs ?? 0) > READ_MS;
-  const markets = marketsOf(bot);
+    seen.phase === 'running' && (state === 'armed' || state === 'retrying') && (guaranteedMs ?? 0) > READ_MS;
+  const markets = seen.marketsOf(bot);
   const unsafe = markets.filter((market) => !isArmed(market));
   const worstFirst = markets.length > MOST_LISTED ? [...new Set([...unsafe, ...markets])] : markets;
   const listing = listMarkets(worstFirst, (market) => {
