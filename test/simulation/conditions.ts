@@ -95,9 +95,9 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
  * The longest period that a market may be renewed at: its own, or a third of its timeout where the exchange says that it
  * is too much, or where answers that come late leave requests that go one after the other less room.
  */
-export function longestPeriodMs(plan: Plan, truth: Timed): number {
+export function longestPeriods(plan: Plan): (market: Timed) => number {
   const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(isLate));
-  return hasRoom(plan) && !stretched ? periodMs(truth) : truth.timeoutMs / 3;
+  return hasRoom(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
 }
 const LONGEST_ANSWER_MS = 4500;
 
@@ -151,7 +151,7 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
   const { market, timeoutMs, longestMs, changedMs } = truth;
   if (plan.budgetRequests < PLENTY_REQUESTS || plan.daemons.length > 1) return false;
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
-  const inForceMs = longestPeriodMs(plan, truth);
+  const inForceMs = longestPeriods(plan)(truth);
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
   return (

@@ -4,7 +4,7 @@ import {
   hasRoom,
   isLate,
   isQuiet,
-  longestPeriodMs,
+  longestPeriods,
   longestStretchMs,
   PLENTY_REQUESTS,
   slowMs,
@@ -111,6 +111,7 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   const leastMs = LEAST_MS + (oneByOne ? plan.markets.length : learns ? 2 : 1) * eachMs;
   const patienceMs = oneByOne ? Math.min(PATIENCE_MS, 4 * plan.roundTripMs + 150) : 0;
   const promised = hasRoom(plan);
+  const periodOf = longestPeriods(plan);
 
   /** How long the market may wait for its neighbours. */
   function neighboursMs({ market, timeoutMs }: Truth, ownMs: number, fromMs: number): number {
@@ -144,7 +145,7 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
     onRenewal(by: Incarnation, truth: Truth): void {
       const { renewedMs: fromMs } = log.of(by, truth.market);
       if (!promised || fromMs === Number.NEGATIVE_INFINITY) return;
-      const ownMs = longestPeriodMs(plan, truth);
+      const ownMs = periodOf(truth);
       const lateMs = nowMs() - Math.max(fromMs + ownMs, fullUntilMs(by, truth.market));
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
@@ -183,6 +184,7 @@ export function createProgressJudge(court: Court) {
   // refused, and half of what serial requests carry may not be enough for all markets.
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
   const promised = hasRoom(plan);
+  const periodOf = longestPeriods(plan);
   const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
 
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
@@ -196,7 +198,7 @@ export function createProgressJudge(court: Court) {
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
     // Requests of a market whose answers came late are spread, over a third of its timeout at most.
     const spreadMs = plan.faults.some(isLate) ? truth.timeoutMs / 3 : 0;
-    const dueMs = Math.max(longestPeriodMs(plan, truth), spreadMs, (sureMs + sinceMs) / 4);
+    const dueMs = Math.max(periodOf(truth), spreadMs, (sureMs + sinceMs) / 4);
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
 
@@ -297,6 +299,7 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
   const withinMs = HURRIES_MS + eachMs + serialMs;
   // With several addresses one may come back while another is still out.
   const promised = hasRoom(plan) && plan.bases === 1;
+  const periodOf = longestPeriods(plan);
   const open = new Map<Incarnation, Recovery>();
 
   function missed(
@@ -307,11 +310,7 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
     const { confirmedMs } = log.of(by, market);
     const truth = truthOf(market);
     if (!wanted || refused || inFlight.length >= MOST_IN_FLIGHT || truth === undefined) return false;
-    return (
-      confirmedMs > by.startedMs &&
-      confirmedMs < sinceMs &&
-      nowMs() - confirmedMs > longestPeriodMs(plan, truth)
-    );
+    return confirmedMs > by.startedMs && confirmedMs < sinceMs && nowMs() - confirmedMs > periodOf(truth);
   }
 
   function close(by: Incarnation, { endedMs, markets }: Recovery): void {
