@@ -26,7 +26,6 @@ import {
   awakeSlackMs,
   type BaseState,
   type CoreState,
-  isWanted,
   type MarketState,
   type Moment,
   mustNotFire,
@@ -423,10 +422,10 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   say(out, { kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
 }
 
-/** Until when the first of these timers that are renewed is surely armed, Unix milliseconds; null where none is. */
+/** Until when the first of these timers that are not meant to fire is surely armed, Unix milliseconds; null where none is. */
 function firstExpiry(state: CoreState, markets: readonly MarketState[]): number | null {
   const slacks = markets
-    .filter((market) => isWanted(state, market))
+    .filter(({ goal, reached }) => !reached && goal !== 'leave' && goal !== 'trip')
     .map((market) => awakeSlackMs(state, market))
     .filter((ms) => ms > 0);
   return slacks.length === 0 ? null : state.now.wallMs + slacks.reduce((one, other) => Math.min(one, other));

@@ -96,31 +96,31 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
   'accepted-again': (n) => `${n.market} is accepted by the exchange again.`,
   unauthorised: (n, { at }) =>
-    `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
+    `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed or deleted: each fires when its time is up, and its orders ` +
     `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${at(n.expiryWallMs)} on`}. ` +
     `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
     `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
-  'authorised-again': () => 'The API key is accepted again; every timer is being renewed.',
+  'authorised-again': () => 'The API key is accepted again; renewals and deletes that waited for it are sent now.',
   altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
   'outage-began': (n, { at, base }) => {
     if (n.standsIn !== null)
       return (
-        `No renewal gets through to ${base(n.base)} (${n.detail}). Renewals go to ${base(n.standsIn)} instead; ` +
+        `No request gets through to ${base(n.base)} (${n.detail}). They go to ${base(n.standsIn)} instead; ` +
         `${base(n.base)} is tried again once it answers pings.`
       );
     return (
-      `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
+      `NO REQUEST GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
       `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
-      `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`
+      `One request at a time is tried as a probe; after the first success all markets follow, the most urgent first.`
     );
   },
   'outage-ended': (n, { base }) =>
-    `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
+    `Requests get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
   throttled: (n) =>
     `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
   cadence: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
   stall: (n) =>
-    `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every timer is renewed.`,
+    `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every guarded timer is renewed.`,
   suspended: describeSuspension,
   resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
   held: describeHold,
@@ -136,7 +136,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   pinged: (n, { base }) =>
     n.ok
       ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
-      : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
+      : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Requests are still sent.`,
   'all-armed': (n) =>
     `${n.markets === 1 ? 'The market is' : `All ${n.markets} markets are`} armed, ${durationText(n.sinceStartMs)} after the start.`,
   stopping: (n) =>

@@ -23,6 +23,26 @@ describe('a stop that deletes', () => {
     expect(driver.notices('stopped')).toEqual([{ kind: 'stopped', left: [] }]);
   });
 
+  test('says until when timers stand that the exchange refuses to delete, or does not answer for', () => {
+    const refused = armed({ markets: ['AAA:60'] });
+    const expiryWallMs = refused.statusOf()?.expiryWallMs;
+    refused.stop();
+    for (let look = 0; look < 2; look += 1) {
+      refused.settle(refused.takeOne(), NO_MARKET);
+      refused.wait(500);
+    }
+    expect(refused.notices('refused')).toMatchObject([{ expiryWallMs }]);
+
+    const silent = armed({ nonce: 'window', markets: ['AAA:60', 'BBB:60'] });
+    const firstWallMs = silent.statusOf()?.expiryWallMs;
+    silent.stop();
+    for (let failed = 0; failed < 4; failed += 1) {
+      for (const write of silent.take()) silent.settle(write, NOT_SENT);
+      silent.wait(500);
+    }
+    expect(silent.notices('outage-began')).toMatchObject([{ expiryWallMs: firstWallMs }]);
+  });
+
   test('deletes nothing that this process did not arm', () => {
     const driver = createDriver({ markets: ['AAA:60', 'BBB:60'] });
     driver.tick();
