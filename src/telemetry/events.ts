@@ -100,7 +100,8 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${at(n.expiryWallMs)} on`}. ` +
     `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
     `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
-  'authorised-again': () => 'The API key is accepted again; renewals and deletes that waited for it are sent now.',
+  'authorised-again': () =>
+    'The API key is accepted again; renewals and deletes that waited for it are sent now.',
   altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
   'outage-began': (n, { at, base }) => {
     if (n.standsIn !== null)
