@@ -1,7 +1,6 @@
 import './node-version.ts';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
-import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { type Edge, type ExitCode, readAtMost, type Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
@@ -124,7 +123,6 @@ const edge: Edge = {
   sender: sender(),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
-  signalNumbers: constants.signals,
   onSignal: (signal, run) => void process.on(signal, run),
   signalGroup(leader, signal) {
     try {

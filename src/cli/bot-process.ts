@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import { constants as system } from 'node:os';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
 import { GONE, readProc } from '../liveness/process.ts';
@@ -29,8 +30,8 @@ export interface BotEnd {
 }
 
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
-export function exitCodeOf({ code, signal }: BotEnd, { signalNumbers }: Edge): number {
-  return code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
+export function exitCodeOf({ code, signal }: BotEnd): number {
+  return code ?? 128 + (signal === null ? 0 : system.signals[signal]);
 }
 
 /** `with exit code 3`, `by SIGKILL`. */
@@ -45,29 +46,18 @@ export function describeEnd({ code, signal }: BotEnd): string {
 export function findObstacle(program: string, path: string | undefined): Unstartable | null {
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
-  const folders = isPath ? [] : (path ?? '').split(delimiter);
-  const places = isPath ? [program] : folders.map((folder) => join(folder === '' ? '.' : folder, program));
-  const there = places.filter((place) =>
-    attempt(
-      () => statSync(place).isFile(),
-      () => false,
-    ),
+  // An empty folder in PATH is the current one, and so does `join` have it.
+  const inPath = () => (path ?? '').split(delimiter).map((folder) => join(folder, program));
+  const there = (isPath ? [program] : inPath()).filter((place) =>
+    attempt(() => statSync(place).isFile(), false),
   );
-  const mayRun = (place: string) =>
-    attempt(
-      () => accessSync(place, constants.X_OK) === undefined,
-      () => false,
-    );
+  const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
   if (there.some(mayRun)) return null;
   const [found] = there;
   if (found !== undefined) return cannotStart(CANNOT_RUN, `${found} may not be executed by this user`);
   if (!isPath) return cannotStart(NOT_FOUND, `there is no ${program} in PATH`);
-  return attempt(
-    () => statSync(program),
-    () => null,
-  ) === null
-    ? cannotStart(NOT_FOUND, `there is no file ${program}`)
-    : cannotStart(CANNOT_RUN, `${program} is not a file`);
+  if (!existsSync(program)) return cannotStart(NOT_FOUND, `there is no file ${program}`);
+  return cannotStart(CANNOT_RUN, `${program} is not a file`);
 }
 
 /**
@@ -188,14 +178,12 @@ export async function endRest(
 
 /** The processes that run in this session, each with its group; none where there is no /proc to tell. */
 function membersOf(session: number): { readonly pid: number; readonly group: number }[] {
-  const names = attempt(
-    () => readdirSync('/proc'),
-    () => [],
-  );
-  return names.map(Number).flatMap((pid) => {
-    const seen = pid > 0 ? readProc(pid) : null;
-    return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];
-  });
+  return attempt(() => readdirSync('/proc'), [])
+    .map(Number)
+    .flatMap((pid) => {
+      const seen = pid > 0 ? readProc(pid) : null;
+      return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];
+    });
 }
 
 const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];

@@ -75,7 +75,8 @@ export async function findControl(
  */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
-  if (flags.web !== undefined) return web(check('web', '--web', flags.web, EXIT.usage));
+  const named = check('web', '--web', flags.web, EXIT.usage);
+  if (named !== undefined) return web(named);
   const said = readSaid(flags, env);
   const control = await said.control();
   if (control != null) return said.placeOf(control);
@@ -89,8 +90,14 @@ export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge
   return socket === null ? web(configured ?? USUAL_WEB) : said.placeOf(socket);
 }
 
-/** The daemon decides at which addresses it may listen; here any will do. */
-function check(listener: 'control' | 'web', label: string, said: string, exitCode: ExitCode): ListenAddress {
+/** An address, where one is said. The daemon decides at which ones it may listen; here any will do. */
+function check(
+  listener: 'control' | 'web',
+  label: string,
+  said: string | undefined,
+  exitCode: ExitCode = EXIT.config,
+): ListenAddress | undefined {
+  if (said === undefined) return undefined;
   const text = said.trim();
   const checked = listener === 'web' ? checkWebListen(text) : checkControlListen(text, true);
   const address = valid<ListenAddress>(label, checked, exitCode);
@@ -111,10 +118,7 @@ function check(listener: 'control' | 'web', label: string, said: string, exitCod
  * where there are several instances; null where there is none.
  */
 function usualAddress(folder: string): ListenAddress | null {
-  const names = attempt(
-    () => readdirSync(folder).toSorted(),
-    () => [],
-  );
+  const names = attempt(() => readdirSync(folder), []).toSorted();
   const own = join(folder, SOCKET_NAME);
   const instances = names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
   const found = isThere(own) ? [own] : instances;
@@ -128,10 +132,7 @@ function usualAddress(folder: string): ListenAddress | null {
 
 /** A folder that this user may not enter can hold it all the same: connecting tells. */
 const isThere = (path: string) =>
-  attempt(
-    () => statSync(path) !== undefined,
-    (code) => code === 'EACCES' || code === 'EPERM',
-  );
+  attempt(() => statSync(path, { throwIfNoEntry: false }) !== undefined, true);
 
 /** What command line, environment and configuration file say about the listeners of the daemon. */
 function readSaid(flags: ControlFlags, env: Edge['env']) {
@@ -148,10 +149,9 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
   /** The first address; null where the file has none; undefined where neither a variable nor a file says anything. */
   const first = async (section: 'control' | 'web'): Promise<ListenAddress | null | undefined> => {
     const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
-    const [variable] = env[name]?.split(',') ?? [];
-    if (variable !== undefined) return check(section, name, variable, EXIT.config);
-    const listen = await written(section, 'listen');
-    if (listen === null) return undefined;
+    const inVariable = check(section, name, env[name]?.split(',')[0]);
+    const listen = inVariable === undefined ? await written(section, 'listen') : null;
+    if (listen === null) return inVariable;
     const { value, label } = listen;
     if (value === undefined) return section === 'control' ? null : USUAL_WEB;
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
@@ -159,29 +159,25 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
         `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
       );
     }
-    const [text] = value;
-    return text === undefined ? null : check(section, label, text, EXIT.config);
+    return check(section, label, value[0]) ?? null;
   };
   /** The token never comes from the command line: everybody on the host can read that. */
   const readToken = async (): Promise<string | null> => {
     if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
-    const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
-    const variable = env[name];
-    if (variable !== undefined) return revealed(name, readTokenFile(variable), EXIT.config);
-    const value = (await written('control', 'tokenFile'))?.value;
+    const variable = env['KILLSWITCHD_CONTROL_TOKEN_FILE'];
+    const value = variable ?? (await written('control', 'tokenFile'))?.value;
     if (typeof value !== 'string') return null;
-    return revealed('control.tokenFile', readTokenFile(value), EXIT.config);
+    const label = variable === undefined ? 'control.tokenFile' : 'KILLSWITCHD_CONTROL_TOKEN_FILE';
+    return revealed(label, readTokenFile(value), EXIT.config);
   };
   return {
     file,
     first,
     /** The control listener that is named, or else configured. */
-    async control(): Promise<ListenAddress | null | undefined> {
-      if (flags.control !== undefined) return check('control', '--control', flags.control, EXIT.usage);
-      const name = 'KILLSWITCHD_CONTROL';
-      const variable = env[name];
-      return variable === undefined ? first('control') : check('control', name, variable, EXIT.config);
-    },
+    control: async () =>
+      check('control', '--control', flags.control, EXIT.usage) ??
+      check('control', 'KILLSWITCHD_CONTROL', env['KILLSWITCHD_CONTROL']) ??
+      first('control'),
     async placeOf(address: ListenAddress): Promise<Place> {
       return { kind: 'control', address, token: address.kind === 'unix' ? null : await readToken() };
     },

@@ -62,14 +62,8 @@ export function createControlClient(
       const bytes = await readAtMost(incoming, MOST_BYTES);
       if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
       const text = bytes.toString('utf8');
-      return {
-        status: incoming.statusCode ?? 0,
-        text,
-        json: attempt(
-          () => JSON.parse(text) as unknown,
-          () => undefined,
-        ),
-      };
+      const parse = () => JSON.parse(text) as unknown;
+      return { status: incoming.statusCode ?? 0, text, json: attempt(parse, undefined) };
     } catch (error) {
       // A command may have arrived although its answer did not.
       const doubt =
@@ -85,40 +79,38 @@ export function createControlClient(
   return { kind, at: address.text, ask };
 }
 
+const NO_SOCKET = 'there is no such socket; is killswitchd running, with this address in control.listen?';
+const NO_NAME = 'the host name is not known';
+const NO_LISTENER = 'nobody listens there; is killswitchd running, with this address in its configuration?';
+/** Why there is no daemon, by the code of the system. */
+const ABSENT: Readonly<Record<string, string>> = {
+  ENOENT: NO_SOCKET,
+  ENOTDIR: NO_SOCKET,
+  ECONNREFUSED: NO_LISTENER,
+  ENOTFOUND: NO_NAME,
+  EAI_AGAIN: NO_NAME,
+};
+
 /** Why nobody answered, as one sentence. */
 function explain(error: unknown, address: Place['address'], doubt: string): string {
   const at = address.text;
   const code = codeOf(error);
-  const isSocket = address.kind === 'unix';
-  const noSocket = `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
-  const isOther =
-    isSocket &&
-    attempt(
-      () => !statSync(address.path).isSocket(),
-      () => false,
-    );
-  const left = isOther
-    ? 'what is there is no socket'
-    : 'nobody listens at the socket any more; the daemon that made it has ended';
-  const noListener = isSocket
-    ? `no daemon at ${at}: ${left}`
-    : `no daemon at ${at}: nobody listens there; is killswitchd running, with this address in its configuration?`;
-  const noEntry = isSocket
-    ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
-    : `this user may not connect to ${at} (${code})`;
-  const noName = `no daemon at ${at}: the host name is not known`;
-  const known: Readonly<Record<string, string>> = {
-    ENOENT: noSocket,
-    ENOTDIR: noSocket,
-    ECONNREFUSED: noListener,
-    EACCES: noEntry,
-    EPERM: noEntry,
-    ENOTFOUND: noName,
-    EAI_AGAIN: noName,
-  };
   if (code.startsWith('HPE_'))
     return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
-  return known[code] ?? `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
+  if (code === 'EACCES' || code === 'EPERM')
+    return address.kind === 'unix'
+      ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
+      : `this user may not connect to ${at} (${code})`;
+  const isDeaf = code === 'ECONNREFUSED' && address.kind === 'unix';
+  const absent = isDeaf ? describeDeafSocket(address.path) : ABSENT[code];
+  if (absent !== undefined) return `no daemon at ${at}: ${absent}`;
+  return `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
+}
+
+function describeDeafSocket(path: string): string {
+  return attempt(() => statSync(path).isSocket(), true)
+    ? 'nobody listens at the socket any more; the daemon that made it has ended'
+    : 'what is there is no socket';
 }
 
 function describeOwner(path: string): string {
@@ -127,7 +119,7 @@ function describeOwner(path: string): string {
     const bits = (mode & 0o777).toString(8).padStart(4, '0');
     return `the socket belongs to the user with the id ${uid} and has the mode ${bits}`;
   };
-  return attempt(describe, () => 'it may not enter the folder of the socket');
+  return attempt(describe, 'it may not enter the folder of the socket');
 }
 
 /** What a refusal of the control listener comes to. */

@@ -67,8 +67,6 @@ export interface Edge {
   readonly nodeVersion: string;
   /** The file of the Node that runs this. */
   readonly nodePath: string;
-  /** The number of each signal of this system, by its name. */
-  readonly signalNumbers: Readonly<Record<string, number>>;
   /** Sends a signal to every process of the group that `leader` began; false where there is none left. */
   readonly signalGroup: (leader: number, signal: Signal | 'SIGKILL') => boolean;
   readonly onSignal: (signal: Signal, run: () => void) => void;
@@ -118,12 +116,12 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** What is seen; where an error comes instead, what `otherwise` makes of its code. */
-export function attempt<T>(look: () => T, otherwise: (code: string) => T): T {
+/** What is seen; `otherwise` where an error comes instead. */
+export function attempt<T>(look: () => T, otherwise: T): T {
   try {
     return look();
-  } catch (error) {
-    return otherwise(codeOf(error));
+  } catch {
+    return otherwise;
   }
 }
 
