@@ -1,9 +1,9 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
-import { listProblems, type Path, type Place, type Tree } from '../config/problem.ts';
+import { listProblems, type Tree } from '../config/problem.ts';
 import { readAccessTokenFile, readSecrets } from '../config/secrets.ts';
-import { checkLayer } from '../config/validate.ts';
-import { type Client, type ClientOptions, createClient } from '../exchange/client.ts';
+import { checkLayer, DEFAULTS } from '../config/validate.ts';
+import { type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
@@ -222,41 +222,33 @@ function hintOf(error: ClientError, said: string | null): string | null {
  * and liveness may be missing. Only what the operation needs is asked for. Throws a `CommandError` that says what to
  * write.
  */
-async function findAccess(
-  authentication: Operation['authentication'],
-  flags: Flags,
-  env: Edge['env'],
-): Promise<Pick<ClientOptions, 'allowPlainHttp' | 'bases' | 'credentials' | 'nonce' | 'accessToken'>> {
-  const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null);
+async function findAccess(authentication: Operation['authentication'], flags: Flags, env: Edge['env']) {
+  const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG']);
   const allowPlainHttp = values['allowPlainHttp'] === true;
   const [written] = (values['baseUrls'] ?? []) as readonly string[];
-  const places: readonly (readonly [label: string, text: string | undefined, exitCode: ExitCode])[] = [
-    ['--base-url', flags.baseUrl, EXIT.usage],
-    ['KILLSWITCHD_BASE_URL', env['KILLSWITCHD_BASE_URL'], EXIT.config],
-    [place(['exchange', 'baseUrls', 0]).label, written, EXIT.config],
+  const places = [
+    { label: '--base-url', text: flags.baseUrl, exitCode: EXIT.usage },
+    { label: 'KILLSWITCHD_BASE_URL', text: env['KILLSWITCHD_BASE_URL'], exitCode: EXIT.config },
+    { label: place(['exchange', 'baseUrls', 0]).label, text: written, exitCode: EXIT.config },
   ];
-  const [label, base, exitCode] = places.find(([, text]) => text !== undefined) ?? [];
-  if (label === undefined || base === undefined || exitCode === undefined) {
+  const base = places.find(({ text }) => text !== undefined);
+  if (base?.text === undefined) {
     throw misconfigured(
       'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
     );
   }
-  const bases = [valid(label, checkBaseUrl(base, allowPlainHttp), exitCode)];
-  const nonce = values['nonce'] === 'window' ? 'window' : 'increasing';
+  const bases = [valid(base.label, checkBaseUrl(base.text, allowPlainHttp), base.exitCode)];
+  const nonce = values['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
-  const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : null;
-  const accessToken = token === null ? undefined : () => token;
-  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken };
+  const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
+  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token };
 }
 
-/** The section `exchange` of the file, checked. */
-async function readExchange(
-  name: string | null,
-): Promise<{ readonly values: Tree; readonly place: (path: Path) => Place }> {
-  if (name === null) return { values: {}, place: () => ({ label: '', rank: 0, offset: 0 }) };
-  const { values, place } = await readUnchecked(name);
-  const { exchange = {} } = values;
-  const layer = checkLayer('file', { exchange }, place);
+/** The section `exchange` of the file, checked; an empty one where no file is named. */
+async function readExchange(name: string | undefined) {
+  const { values, place } =
+    name === undefined ? { values: {}, place: DEFAULTS.place } : await readUnchecked(name);
+  const layer = checkLayer('file', { exchange: values['exchange'] ?? {} }, place);
   if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
   return { values: layer.values['exchange'] as Tree, place };
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { within } from '../util/pace.ts';
 import { isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
 import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
@@ -39,6 +40,7 @@ export function createControlClient(
     'user-agent': `killswitchd (${sender})`,
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   };
+  const unreachable = (why: string, cause?: unknown) => new CommandError(EXIT.unreachable, why, { cause });
   /**
    * One request on a connection of its own. Rejects with a `CommandError` where nobody answers; any status is an
    * answer.
@@ -50,33 +52,30 @@ export function createControlClient(
     const outgoing = request({ ...where, path, method, agent: false, headers: { ...headers, ...more } });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
-    let isLate = false;
-    const cancel = clock.after(withinMs, () => {
-      isLate = true;
-      outgoing.destroy();
+    const answered = receive(outgoing);
+    outgoing.end(content);
+    // A command may have arrived although its answer did not.
+    const doubt =
+      method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
+    const answer = await within(clock, withinMs, answered).catch((error: unknown) => {
+      throw unreachable(explain(error, address, doubt), error);
     });
-    try {
-      const answered = once(outgoing, 'response');
-      outgoing.end(content);
-      const [incoming] = (await answered) as [IncomingMessage];
-      const bytes = await readAtMost(incoming, MOST_BYTES);
-      if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
-      const text = bytes.toString('utf8');
-      const parse = () => JSON.parse(text) as unknown;
-      return { status: incoming.statusCode ?? 0, text, json: attempt(parse, undefined) };
-    } catch (error) {
-      // A command may have arrived although its answer did not.
-      const doubt =
-        method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
-      const late = `the daemon at ${address.text} has not answered within ${withinMs / 1000} s${doubt}`;
-      const why = isLate ? late : explain(error, address, doubt);
-      throw new CommandError(EXIT.unreachable, why, { cause: error });
-    } finally {
-      cancel();
-    }
+    if (answer !== null) return answer;
+    outgoing.destroy();
+    const late = `the daemon at ${address.text} has not answered within ${withinMs / 1000} s`;
+    throw unreachable(`${late}${doubt}`);
   };
   /** `at`: where it is, for sentences. */
   return { kind, at: address.text, ask };
+}
+
+async function receive(outgoing: ClientRequest): Promise<Answer> {
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const bytes = await readAtMost(incoming, MOST_BYTES);
+  if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
+  const text = bytes.toString('utf8');
+  const parse = () => JSON.parse(text) as unknown;
+  return { status: incoming.statusCode ?? 0, text, json: attempt(parse, undefined) };
 }
 
 const NO_SOCKET = 'there is no such socket; is killswitchd running, with this address in control.listen?';
