@@ -3,17 +3,13 @@ import { readFileSync } from 'node:fs';
 /** The folder of the package: beside `src` or `dist`, also where the program is bundled. */
 export const PACKAGE = new URL('../', import.meta.url);
 
+const manifest = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8')) as { version: string };
+
 /** The version of this program, from the `package.json` beside `src` or `dist`. */
-export const VERSION: string = readVersion();
+export const VERSION: string = manifest.version;
 
 /** The commit that `dist` was built from, as the build wrote it down; `unknown` where nothing was built. */
 export const REVISION: string = readRevision();
-
-function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8'));
-  const isManifest = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
-  return isManifest ? String(manifest.version) : 'unknown';
-}
 
 function readRevision(): string {
   try {

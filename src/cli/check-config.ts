@@ -19,7 +19,6 @@ import { createExchange } from '../exchange/exchange.ts';
 import { ListenError, listenError } from '../operator/listen.ts';
 import { checkSocketPlace } from '../operator/socket.ts';
 import type { Clock, Exchange, ListenAddress, PingOutcome } from '../ports.ts';
-import { isRecord } from '../util/text.ts';
 import { addConfigFlags, tellWrong } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, pause } from './edge.ts';
@@ -195,9 +194,8 @@ async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: E
   const client = createControlClient({ kind, address, token: null }, edge);
   const path = kind === 'web' ? '/livez?verbose' : '/v1/health';
   try {
-    const { text, json } = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-    if (kind === 'web') return text.includes('livez check ');
-    return isRecord(json) && ('live' in json || isRecord(json['error']));
+    const { text, said, error } = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
+    return kind === 'web' ? text.includes('livez check ') : error !== null || 'live' in (said ?? {});
   } catch {
     return false;
   }

@@ -10,8 +10,10 @@ import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse, read
 export interface Answer {
   readonly status: number;
   readonly text: string;
-  /** Undefined where the text is not JSON. */
-  readonly json: unknown;
+  /** The JSON object that the text is; null where it is none, or tells an error. */
+  readonly said: Readonly<Record<string, unknown>> | null;
+  /** The error that it tells. */
+  readonly error: Readonly<Record<string, unknown>> | null;
 }
 
 export interface Question {
@@ -74,8 +76,10 @@ async function receive(outgoing: ClientRequest): Promise<Answer> {
   const bytes = await readAtMost(incoming, MOST_BYTES);
   if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
   const text = bytes.toString('utf8');
-  const parse = () => JSON.parse(text) as unknown;
-  return { status: incoming.statusCode ?? 0, text, json: attempt(parse, undefined) };
+  const json = attempt<unknown>(() => JSON.parse(text), null);
+  const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
+  const said = isRecord(json) && error === null ? json : null;
+  return { status: incoming.statusCode ?? 0, text, said, error };
 }
 
 const NO_SOCKET = 'there is no such socket; is killswitchd running, with this address in control.listen?';
@@ -122,9 +126,8 @@ function describeOwner(path: string): string {
 }
 
 /** What a refusal of the control listener comes to. */
-export function refusal({ status, json }: Answer, at: string): CommandError {
-  const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
-  if (error === null || typeof error['message'] !== 'string') return notOurs(status, at);
+export function refusal({ status, error }: Answer, at: string): CommandError {
+  if (typeof error?.['message'] !== 'string') return notOurs(status, at);
   const said = plain(error['message']);
   // A path that the daemon does not know is nothing that the user wrote.
   if ([400, 404, 413].includes(status) && error['code'] !== 'unknown_path') return misuse(said);

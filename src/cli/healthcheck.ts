@@ -82,12 +82,11 @@ async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
 
 /** Null where all is well. */
 function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, at: string): string | null {
-  const { json } = answer;
-  const said = isRecord(json) && withoutBots ? json['withoutBots'] : json;
-  if (!isRecord(json) || !isRecord(said) || typeof said[wanted] !== 'boolean') throw refusal(answer, at);
+  const said = withoutBots ? answer.said?.['withoutBots'] : answer.said;
+  if (!isRecord(said) || typeof said[wanted] !== 'boolean') throw refusal(answer, at);
   if (said[wanted]) return null;
   if (wanted === 'live') return 'its loop makes no progress';
-  const omitted = json['notReadyOmitted'];
+  const omitted = answer.said?.['notReadyOmitted'];
   return listReasons(textsOf(said['notReady']), typeof omitted === 'number' ? omitted : 0);
 }
 

@@ -170,11 +170,10 @@ type MarketProgress = ReturnType<typeof readProgress>[number];
 
 /** The markets of a reply; throws what the daemon says where it refused the order as a whole. */
 function readProgress(answer: Answer, at: string) {
-  const { json } = answer;
-  if (!isRecord(json) || isRecord(json['error']) || !Array.isArray(json['markets']))
-    throw refusal(answer, at);
+  const markets = answer.said?.['markets'];
+  if (!Array.isArray(markets)) throw refusal(answer, at);
   const states = ['done', 'waiting', 'impossible'] as const;
-  return json['markets'].map((entry: unknown) => {
+  return markets.map((entry: unknown) => {
     const told = isRecord(entry) ? entry : {};
     const state = states.find((known) => known === told['state']);
     if (state === undefined) throw unknownAnswer(at);
@@ -218,7 +217,7 @@ function reportProgress(
 async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
   const client = await connect(flags, edge);
   const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
-  const said = isRecord(answer.json) ? answer.json[key] : undefined;
+  const said = answer.said?.[key];
   if (typeof said === 'string' || Array.isArray(said)) return said;
   throw refusal(answer, client.at);
 }
@@ -232,8 +231,7 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const waitSeconds = readWait(flags.wait);
   const client = await connect(flags, edge);
   const answer = await carryOut(client, '/v1/reload', { ...bodyOf(flags), waitSeconds }, edge);
-  const { json } = answer;
-  const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
+  const { said, error } = answer;
   const tell = flags.json === true ? () => {} : edge.out;
   if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
@@ -243,19 +241,19 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
     ];
     throw misconfigured(lines.join('\n'));
   }
-  if (!isRecord(json) || error !== null) throw refusal(answer, client.at);
-  const isApplied = json['result'] === 'applied';
-  if (!isApplied && json['result'] !== 'unchanged') throw unknownAnswer(client.at);
-  if (isApplied) for (const line of describeApplied(json)) tell(line);
+  if (said === null) throw refusal(answer, client.at);
+  const isApplied = said['result'] === 'applied';
+  if (!isApplied && said['result'] !== 'unchanged') throw unknownAnswer(client.at);
+  if (isApplied) for (const line of describeApplied(said)) tell(line);
   else tell('Nothing has changed: the configuration in force stays.');
-  const progress = isApplied && Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
+  const progress = isApplied && Array.isArray(said['markets']) ? readProgress(answer, client.at) : [];
   const otherwise = 'not guarded; the configuration is in force';
   // A market that cannot be armed before its bot beats is no fault of the reload.
   const fails = ({ refused }: MarketProgress) => refused;
   const code = reportProgress('reload', progress, flags, edge, { otherwise, fails });
   // The exchange may refuse markets that have not changed, of which nothing was said yet.
   const told = new Set(progress.map(({ market }) => market));
-  const others = textsOf(json['refused']).filter((market) => !told.has(market));
+  const others = textsOf(said['refused']).filter((market) => !told.has(market));
   if (others.length === 0) return edge.finish(code);
   edge.err(
     `killswitchd reload: the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`,

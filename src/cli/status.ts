@@ -15,7 +15,7 @@ import {
   toneOf,
 } from '../operator/page-words.ts';
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
-import { isoTime, isRecord, plain } from '../util/text.ts';
+import { isoTime, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, pause } from './edge.ts';
@@ -65,12 +65,10 @@ interface Look {
 export async function lookAt(client: ControlClient): Promise<Look> {
   const path = client.kind === 'web' ? '/api/v1/status' : '/v1/status';
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-  const { json, text, status } = answer;
-  const fits =
-    status === 200 &&
-    isRecord(json) &&
-    ['markets', 'bots', 'bases', 'notReady'].every((key) => Array.isArray(json[key]));
-  if (!fits) throw refusal(answer, client.at);
+  const { said, text, status } = answer;
+  const isThere = (key: string) => Array.isArray(said?.[key]);
+  if (status !== 200 || !['markets', 'bots', 'bases', 'notReady'].every(isThere))
+    throw refusal(answer, client.at);
   // What an older daemon does not say yet. No text of the daemon may steer the terminal.
   const older = { cancellations: [], cancellationCount: 0, events: [], whatAStopWouldDo: [] };
   const clean = JSON.parse(text, (_key, value: unknown) =>
