@@ -2,7 +2,7 @@ import './node-version.ts';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { type Edge, type ExitCode, readAtMost, type Screen } from './cli/edge.ts';
+import { type Edge, type ExitCode, readAtMost } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -81,24 +81,11 @@ async function ask(question: string): Promise<string | null> {
   return answer;
 }
 
-async function input(mostBytes: number): Promise<Buffer | null> {
-  try {
-    return await readAtMost(process.stdin, mostBytes);
-  } catch {
-    return null;
-  }
-}
-
 /** Under sudo the number of the caller says more than that of root. */
 function sender(): string {
   const sudo = process.env['SUDO_UID'];
   return `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo === undefined ? '' : `, sudo by uid ${sudo}`}`;
 }
-
-const screen: Screen = {
-  size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
-  write: (text) => write(1, text, 'out'),
-};
 
 // Asking the stream instead would make the descriptor non-blocking.
 const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
@@ -108,9 +95,14 @@ const edge: Edge = {
   out: (line) => write(1, `${line}\n`, 'out'),
   err: (line) => write(stderr, `${line}\n`, 'err'),
   errorTerminal: isError,
-  ...(isOutput && { screen }),
+  ...(isOutput && {
+    screen: {
+      size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
+      write: (text) => write(1, text, 'out'),
+    },
+  }),
   ...(isInput && isError && { ask }),
-  input,
+  input: (mostBytes) => readAtMost(process.stdin, mostBytes).catch(() => null),
   readerGone: () => outIsGone,
   serviceManager: () =>
     findServiceManager({

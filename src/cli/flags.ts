@@ -14,18 +14,34 @@ export function offer<T extends Option | Argument>(place: T, values: readonly st
   return place;
 }
 
-const UNIT_SECONDS = { s: 1, m: 60, h: 3600 } as const;
+const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 const LONGEST_SECONDS = 24 * 3600;
 const ALLOWED = 'a number with s, m or h, from 1s to 24h, such as 90s, 10m or 1.5h';
 
 /** What `--for` says, `90s`, `10m` or `1.5h`, in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
 export function readDuration(text: string): number {
-  const [, number, unit] = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text) ?? [];
-  const seconds = Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
-  if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds;
-  const meant = meantDuration(text);
-  const hint = meant === null ? '' : `; write ${meant}`;
+  const meant = secondsMeant(text);
+  const seconds = Math.min(Math.max(meant ?? 0, 1), LONGEST_SECONDS);
+  if (seconds === meant && /^[\d.]+[smh]$/.test(text)) return seconds;
+  const unit = (['h', 'm'] as const).find((one) => seconds % UNIT_SECONDS[one] === 0) ?? 's';
+  const hint = meant === null ? '' : `; write ${seconds / UNIT_SECONDS[unit]}${unit}`;
   throw misuse(`--for: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
+}
+
+/** The seconds of `1.5h`, and of what probably means as much: `10 min`, `600`, `PT10M`, `2d`, `1h30m`; else null. */
+function secondsMeant(text: string): number | null {
+  const plain = text
+    .trim()
+    .toLowerCase()
+    .replace(/^pt/, '')
+    .replace(/^[\d.]+$/, '$&s');
+  const part =
+    /(\d{1,6}(?:\.\d{1,3})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?:\s+|(?=\d)|$)/g;
+  if (plain === '' || plain.replace(part, '') !== '') return null;
+  const total = [...plain.matchAll(part)].reduce((sum, [, number, unit = '']) => {
+    return sum + Number(number) * UNIT_SECONDS[unit[0] as keyof typeof UNIT_SECONDS];
+  }, 0);
+  return Number(total.toFixed(3));
 }
 
 /** What `--wait` says: a whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
@@ -36,24 +52,6 @@ export function readWait(text: string, most = 60): number {
   throw misuse(
     `--wait: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
-}
-
-/** What somebody probably meant by `10 min`, `600`, `PT10M`, `2d` or `1h30m`; null where nothing suggests itself. */
-function meantDuration(text: string): string | null {
-  const plain = text
-    .trim()
-    .toLowerCase()
-    .replace(/^pt/, '')
-    .replace(/^[\d.]+$/, '$&s');
-  const part =
-    /(\d{1,6}(?:\.\d{1,3})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?:\s+|(?=\d)|$)/g;
-  if (plain === '' || plain.replace(part, '') !== '') return null;
-  const total = [...plain.matchAll(part)].reduce((sum, [, number, unit = '']) => {
-    return sum + Number(number) * { ...UNIT_SECONDS, d: 86_400 }[unit[0] as 's' | 'm' | 'h' | 'd'];
-  }, 0);
-  const seconds = Math.min(Math.max(Number(total.toFixed(3)), 1), LONGEST_SECONDS);
-  if (seconds % 3600 === 0) return `${seconds / 3600}h`;
-  return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
 }
 
 /** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, variable or key. */

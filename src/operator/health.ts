@@ -4,7 +4,7 @@ import {
   type MarketSnapshot,
   type Snapshot,
 } from '../core/view.ts';
-import { oneLine } from '../util/text.ts';
+import { plain } from '../util/text.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 interface Check {
@@ -98,7 +98,7 @@ export function describeVerdict({ name, ok, checks }: Verdict, verbose: boolean)
   const lines = checks
     .filter(({ failed }) => verbose || failed !== null)
     .map((check) =>
-      check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${oneLine(check.failed)}`,
+      check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${plain(check.failed)}`,
     );
   return `${[...lines, `${name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
 }

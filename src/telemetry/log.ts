@@ -2,7 +2,7 @@ import { write as writeFd } from 'node:fs';
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
-import { hideSecrets, isoTime, listed, oneLine, REDACTED, timeOfDay } from '../util/text.ts';
+import { hideSecrets, isoTime, listed, plain, REDACTED, timeOfDay } from '../util/text.ts';
 import { describeLeft, describeNotice, type EventLine, levelOf } from './events.ts';
 import { openNonBlocking, openStdout } from './output.ts';
 
@@ -79,7 +79,7 @@ export function createLog(options: LogOptions): Log {
   let errors: Sink | null = null;
   const lineOf = (json: string, { lastLevel, lastMsg, lastObj }: MetadataStream): string => {
     if (format === 'json') return json;
-    const said = oneLine(lastMsg ?? '');
+    const said = plain(lastMsg ?? '');
     if (format === 'text') return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[lastLevel] ?? ''}${said}\n`;
     // journald keeps the time itself; the code is for searches.
     const { event } = (lastObj ?? {}) as { readonly event?: unknown };

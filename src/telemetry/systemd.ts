@@ -2,7 +2,7 @@ import type { LeftArmed } from '../core/notice.ts';
 import type { BotSnapshot, CoreView, MarketView } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import { within } from '../util/pace.ts';
-import { counted, oneLine } from '../util/text.ts';
+import { counted, plain } from '../util/text.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
@@ -42,7 +42,7 @@ export function createSupervision({ manager, clock, view, log }: SupervisionOpti
 
   function tell(lines: readonly string[], status: string): void {
     // A line break in a text of the exchange would begin another message.
-    manager.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
+    manager.tell([...lines, `STATUS=${plain(status)}`].join('\n'), (problem) => {
       if (warned) return;
       warned = true;
       log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${problem}.`);

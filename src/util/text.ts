@@ -40,18 +40,13 @@ export function redact(text: string, secrets: readonly string[]): string {
   return `${clean.slice(0, LONGEST_LINE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
-/** A text from outside on one line, with nothing in it that could steer a terminal. */
+/** A text from outside on one line: it may not start a line of its own, nor steer a terminal. */
 export function plain(text: string): string {
   return text.replace(UNPRINTABLE, ' ').trim();
 }
 
 /** One line of at most 300 characters, without control characters. */
 export const tidy: Redact = (text) => redact(text, []);
-
-/** Without line breaks and other control characters: text from outside may not start a line of its own, or steer a terminal. */
-export function oneLine(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ');
-}
 
 /** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
 const LONGEST_SHOWN = 60;
