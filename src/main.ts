@@ -1,6 +1,7 @@
 import './node-version.ts';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
+import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { type Edge, type ExitCode, readAtMost } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
@@ -115,6 +116,7 @@ const edge: Edge = {
   sender: sender(),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
+  signalNumbers: constants.signals,
   onSignal: (signal, run) => void process.on(signal, run),
   signalGroup(leader, signal) {
     try {

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
-import { constants as system } from 'node:os';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
 import { GONE, readProc } from '../liveness/process.ts';
@@ -30,8 +29,8 @@ export interface BotEnd {
 }
 
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
-export function exitCodeOf({ code, signal }: BotEnd): number {
-  return code ?? 128 + (signal === null ? 0 : system.signals[signal]);
+export function exitCodeOf({ code, signal }: BotEnd, { signalNumbers }: Edge): number {
+  return code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
 }
 
 /** `with exit code 3`, `by SIGKILL`. */

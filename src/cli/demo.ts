@@ -73,7 +73,7 @@ async function demonstrate(edge: Edge): Promise<void> {
     if (!(error instanceof Interrupted)) return fail(error);
     timeline.demo('Interrupted: ends the bot, deletes the timers.');
     await stage?.end();
-    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }));
+    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }, edge));
   }
 }
 

@@ -67,6 +67,8 @@ export interface Edge {
   readonly nodeVersion: string;
   /** The file of the Node that runs this. */
   readonly nodePath: string;
+  /** The number of each signal of this system, by its name. */
+  readonly signalNumbers: Readonly<Record<string, number>>;
   /** Sends a signal to every process of the group that `leader` began; false where there is none left. */
   readonly signalGroup: (leader: number, signal: Signal | 'SIGKILL') => boolean;
   readonly onSignal: (signal: Signal, run: () => void) => void;

@@ -150,7 +150,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   const how = describeEnd(end);
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
   const codeOf = (left: readonly LeftArmed[]) =>
-    end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end);
+    end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
   await run.stop(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
 }
 

@@ -122,6 +122,7 @@ export function start(args: readonly string[], { env = {}, terminal, types, inpu
     sender: 'a test',
     nodeVersion: '24',
     nodePath: process.execPath,
+    signalNumbers: {},
     signalGroup: () => false,
     onSignal: (signal, run) => void handlers.set(signal, run),
     onCrash: () => {},
