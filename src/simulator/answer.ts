@@ -78,18 +78,21 @@ export const CODES = { field: 30, market: 31, amount: 32, clientOrderId: 36 } as
 /** What is wrong with one field of a body. `field` is spelled as in the API document. */
 export interface Flaw {
   readonly field: string;
+  /** Sentences, or, beginning with a small letter, what comes after the name of the field. */
+  readonly messages: readonly string[];
+  /** What the live exchange says after the name where it writes `Market` for the document's `The market`. */
+  readonly live?: string;
   /** The code of the document, or that of order creation that fits best. */
   readonly code: number;
   /** The code of the live exchange where it has one of its own for this flaw. */
   readonly liveCode?: number;
-  readonly messages: readonly string[];
 }
 
 /** `form`: a field is missing or not of its form. `inner`: well-formed, and not possible as things stand. */
 type Stage = 'form' | 'inner';
 
-export function flaw(field: string, message: string, code: number = CODES.field): Flaw {
-  return { field, code, messages: [message] };
+export function flaw(field: string, message: string, more: Partial<Flaw> = {}): Flaw {
+  return { field, messages: [message], code: CODES.field, ...more };
 }
 
 /** The live exchange spells `client_order_id` as `clientOrderId`. */
@@ -102,21 +105,17 @@ export function fieldOf(body: Readonly<Record<string, unknown>>, field: string, 
   return body[spell(field, profile)] ?? body[field];
 }
 
-/** The messages begin with `The market` in the document and with `Market` at the live exchange. */
-function inFull(field: string, problem: string, profile: Profile): string {
-  if (profile === 'documented') return `The ${field} ${problem}`;
+/** `The unique_id` in the document is `The unique id` at the live exchange. */
+function inWords({ field, messages, live }: Flaw, profile: Profile): readonly string[] {
   const name = spell(field, profile);
-  return `${name.charAt(0).toUpperCase()}${name.slice(1)} ${problem}`;
+  if (profile === 'live' && live !== undefined)
+    return [`${name.charAt(0).toUpperCase()}${name.slice(1)} ${live}`];
+  const subject = profile === 'live' ? field.replaceAll('_', ' ') : field;
+  return messages.map((text) => (/^[a-z]/.test(text) ? `The ${subject} ${text}` : text));
 }
 
-/** A flaw in the words of the profile: `problem`, or `live` where the live exchange has other words for it. */
-export function flawOf(
-  profile: Profile,
-  field: string,
-  problem: string,
-  { live = problem, code = CODES.field }: { readonly live?: string; readonly code?: number } = {},
-): Flaw {
-  return flaw(field, inFull(field, profile === 'live' ? live : problem, profile), code);
+function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
+  return Object.fromEntries(flaws.map((one) => [spell(one.field, profile), inWords(one, profile)]));
 }
 
 /**
@@ -139,62 +138,49 @@ export function refuseFields(stage: Stage, flaws: readonly Flaw[], profile: Prof
   return refuse(422, Math.min(...flaws.map((one) => one.liveCode ?? 0)), 'Inner validation failed', errors);
 }
 
-/** `The unique_id` in the document is `The unique id` at the live exchange, whose key for it is `uniqueId`. */
-function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
-  const inWords = (text: string, field: string) =>
-    text.replace(`The ${field} `, (name) => name.replaceAll('_', ' '));
-  return Object.fromEntries(
-    flaws.map(({ field, messages }) => [
-      spell(field, profile),
-      profile === 'live' ? messages.map((text) => inWords(text, field)) : messages,
-    ]),
-  );
+export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
+  return found.filter((one) => one !== null);
 }
 
 /** What is wrong with a field that must be a text with something in it; null where nothing is. */
 export function textFlaw(field: string, value: unknown): Flaw | null {
-  if (value === undefined || value === null || value === '')
-    return flaw(field, `The ${field} field is required.`);
-  return typeof value === 'string' ? null : flaw(field, `The ${field} must be a string.`);
+  if (value === undefined || value === null || value === '') return flaw(field, 'field is required.');
+  return typeof value === 'string' ? null : flaw(field, 'must be a string.');
 }
 
 /** The same for a text that may be left out: then it is not required, whatever stands in its place. */
 export function optionalTextFlaw(field: string, value: unknown): Flaw | null {
   if (value === undefined || (typeof value === 'string' && value !== '')) return null;
-  return flaw(field, `The ${field} ${value === '' ? 'must not be an empty string.' : 'must be a string.'}`);
+  return flaw(field, value === '' ? 'must not be an empty string.' : 'must be a string.');
 }
 
 /** What is wrong with a whole number from `min` to `max` that may be left out; null where nothing is. */
 export function integerFlaw(field: string, value: unknown, min: number, max: number): Flaw | null {
   if (value === undefined) return null;
-  if (typeof value !== 'number' || !Number.isSafeInteger(value))
-    return flaw(field, `The ${field} must be an integer.`);
-  if (value < min) return flaw(field, `The ${field} must be at least ${min}.`);
-  return value > max ? flaw(field, `The ${field} may not be greater than ${max}.`) : null;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value)) return flaw(field, 'must be an integer.');
+  if (value < min) return flaw(field, `must be at least ${min}.`);
+  return value > max ? flaw(field, `may not be greater than ${max}.`) : null;
 }
 
 export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | null)[] {
   return [integerFlaw('limit', limit, 1, 100), integerFlaw('offset', offset, 0, 10_000)];
 }
 
-export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
-  return found.filter((one) => one !== null);
-}
-
-export function requiredFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
+/** What is wrong with a field of an order that must be there; null where nothing is. */
+export function requiredFlaw(field: string, value: unknown): Flaw | null {
   if (value !== undefined && value !== null) return null;
-  return flawOf(profile, field, 'field is required.');
+  return flaw(field, 'field is required.', { live: 'field is required.' });
 }
 
-export function marketFlaw(market: unknown, profile: Profile): Flaw | null {
-  const missing = requiredFlaw('market', market, profile);
+export function marketFlaw(market: unknown): Flaw | null {
+  const { market: code } = CODES;
+  const missing = requiredFlaw('market', market);
   if (missing !== null) return missing;
-  if (typeof market !== 'string') return flaw('market', 'Market must be a string.', CODES.market);
+  if (typeof market !== 'string') return flaw('market', 'Market must be a string.', { code });
   if (market !== '') return null;
-  const live = 'Market field should not be empty string.';
-  const message = profile === 'live' ? live : 'Market must not be an empty string.';
-  return flaw('market', message, CODES.market);
+  const live = 'field should not be empty string.';
+  return flaw('market', 'Market must not be an empty string.', { code, live });
 }
 
 /** The market is none of this exchange, or not one for what is asked. */
-export const NO_MARKET = flaw('market', 'Market is not available.', CODES.market);
+export const NO_MARKET = flaw('market', 'Market is not available.', { code: CODES.market });

@@ -3,7 +3,7 @@ import {
   type Answer,
   done,
   type Flaw,
-  flawOf,
+  flaw,
   flawsAmong,
   marketFlaw,
   NO_MARKET,
@@ -21,9 +21,9 @@ export function syncKillSwitch(call: Call): Answer {
   const { body, grantSeconds, profile } = call;
   const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const flaws = flawsAmong([
-    marketFlaw(market, profile) ?? (call.hasMarket(String(market)) ? null : NO_MARKET),
-    flawIf('timeout', timeoutProblem(timeout), profile),
-    flawIf('types', typesProblem(types), profile),
+    marketFlaw(market) ?? (call.hasMarket(String(market)) ? null : NO_MARKET),
+    flawIf('timeout', timeoutProblem(timeout)),
+    flawIf('types', typesProblem(types)),
   ]);
   if (flaws.length > 0) return refuseOrder('form', flaws, profile);
   if (timeout === null) return deleteTimer(call, String(market));
@@ -99,8 +99,8 @@ function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: 
   return { market, startTime, cancellationTime, types };
 }
 
-function flawIf(field: string, problem: string | null, profile: Profile): Flaw | null {
-  return problem === null ? null : flawOf(profile, field, problem);
+function flawIf(field: string, problem: string | null): Flaw | null {
+  return problem === null ? null : flaw(field, problem, { live: problem });
 }
 
 /**

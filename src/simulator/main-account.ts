@@ -44,7 +44,7 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
   const { ticker, address, provider, network: givenNetwork } = body;
   const uniqueId = fieldOf(body, 'unique_id', profile);
   const amount = parseDecimal(typeof body['amount'] === 'string' ? body['amount'] : '');
-  const numeric = flaw('amount', 'The amount must be a numeric string.', CODES.amount);
+  const numeric = flaw('amount', 'must be a numeric string.', { code: CODES.amount });
   const form = flawsAmong([
     textFlaw('ticker', ticker),
     textFlaw('amount', body['amount']) ?? (amount === null ? numeric : null),
@@ -55,7 +55,7 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
   ]);
   if (form.length > 0 || amount === null) return refuseFields('form', form, profile);
   if (data.withdrawals.get(account)?.has(String(uniqueId)) === true) {
-    const taken = flaw('unique_id', 'The unique_id has already been taken.');
+    const taken = flaw('unique_id', 'has already been taken.');
     return refuseFields(profile === 'live' ? 'form' : 'inner', [taken], profile);
   }
   const asset = call.assets.get(String(ticker));
@@ -96,11 +96,11 @@ function carryOut(withdrawal: Withdrawal, { data, log }: ExchangeState): void {
 
 function lengthFlaw(uniqueId: string): Flaw | null {
   if (uniqueId.length <= MAX_UNIQUE_ID) return null;
-  return flaw('unique_id', `The unique_id may not be longer than ${MAX_UNIQUE_ID} characters.`);
+  return flaw('unique_id', `may not be longer than ${MAX_UNIQUE_ID} characters.`);
 }
 
 function tickerFlaw(message: string): Flaw {
-  return { ...flaw('ticker', message), liveCode: LIVE.notWithdrawable };
+  return flaw('ticker', message, { liveCode: LIVE.notWithdrawable });
 }
 
 function providerFlaw({ ticker, providers }: Asset, given: unknown): Flaw | null {
@@ -114,14 +114,15 @@ function amountFlaw(
   amount: Decimal,
   isFeeWithin: boolean,
 ): Flaw | null {
-  const say = (liveCode: number, message: string) => ({ ...flaw('amount', message, CODES.amount), liveCode });
+  const say = (liveCode: number, message: string) =>
+    flaw('amount', message, { code: CODES.amount, liveCode });
   const fee = decimal(withdrawFee);
-  if (amount <= 0n) return say(LIVE.tooSmall, 'The amount must be greater than 0.');
+  if (amount <= 0n) return say(LIVE.tooSmall, 'must be greater than 0.');
   if (!fitsDigits(amount, precision)) {
-    return say(LIVE.precision, `The amount may have at most ${precision} digits after the point.`);
+    return say(LIVE.precision, `may have at most ${precision} digits after the point.`);
   }
   if (isFeeWithin && amount <= fee) {
-    return say(LIVE.tooSmall, `The amount must be greater than the fee ${withdrawFee}.`);
+    return say(LIVE.tooSmall, `must be greater than the fee ${withdrawFee}.`);
   }
   const balance = availableOf(call, call.account, ticker);
   if (balance >= (isFeeWithin ? amount : amount + fee)) return null;

@@ -69,7 +69,7 @@ function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | 
   const allowed = isLive
     ? `one of ${LIVE_INTERVALS.join(', ')}`
     : 'minutes, hours or days, such as 5m, 1h or 1d';
-  return flaw('interval', `The interval must be ${allowed}.`);
+  return flaw('interval', `must be ${allowed}.`);
 }
 
 /**

@@ -5,7 +5,6 @@ import {
   type Flaw,
   fieldOf,
   flaw,
-  flawOf,
   flawsAmong,
   integerFlaw,
   marketFlaw,
@@ -57,11 +56,11 @@ function readOrderFields(body: Call['body'], profile: Profile, more: readonly (F
   const amount = readDecimal(body['amount']);
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
   const flaws = flawsAmong([
-    marketFlaw(market, profile),
-    requiredFlaw('side', side, profile) ?? sideFlaw(side, profile),
-    numberFlaw('amount', body['amount'], profile),
+    marketFlaw(market),
+    requiredFlaw('side', side) ?? sideFlaw(side),
+    numberFlaw('amount', body['amount']),
     ...more,
-    clientOrderIdFlaw(clientOrderId, profile),
+    clientOrderIdFlaw(clientOrderId),
     stpFlaw(stp, profile),
   ]);
   if (flaws.length > 0 || amount === null) return { flaws };
@@ -75,24 +74,24 @@ function readOrderFields(body: Call['body'], profile: Profile, more: readonly (F
   };
 }
 
-function sideFlaw(side: unknown, profile: Profile): Flaw | null {
+function sideFlaw(side: unknown): Flaw | null {
   if (side === 'buy' || side === 'sell') return null;
   const live = "field should contain only 'buy' or 'sell' values.";
-  return flawOf(profile, 'side', 'may hold only buy or sell.', { live });
+  return flaw('side', 'may hold only buy or sell.', { live });
 }
 
 /** What is wrong with the form of an amount or a price; null where nothing is. */
-function numberFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
-  const missing = requiredFlaw(field, value, profile);
+function numberFlaw(field: string, value: unknown): Flaw | null {
+  const missing = requiredFlaw(field, value);
   if (missing !== null || readDecimal(value) !== null) return missing;
   const live = 'field should be numeric string or number.';
-  return flawOf(profile, field, 'must be a numeric string or number.', { live, code: CODES.amount });
+  return flaw(field, 'must be a numeric string or number.', { live, code: CODES.amount });
 }
 
 /** An empty text stands for none given, as it does in the reply. */
-function clientOrderIdFlaw(value: unknown, profile: Profile): Flaw | null {
+function clientOrderIdFlaw(value: unknown): Flaw | null {
   const say = (problem: string, live: string) =>
-    flawOf(profile, 'client_order_id', problem, { live, code: CODES.clientOrderId });
+    flaw('client_order_id', problem, { live, code: CODES.clientOrderId });
   if (value === undefined) return null;
   if (typeof value !== 'string') return say('must be a string.', 'field should be a string.');
   if (/^[\w.-]*$/.test(value)) return null;
@@ -105,7 +104,8 @@ function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
   const names = Object.keys(STP_MODES);
   const allowed = profile === 'live' ? [...new Set([...Object.values(STP_MODES), ...names])] : names;
   if (stp === undefined || allowed.some((value) => value === stp)) return null;
-  return flawOf(profile, 'stp', `may hold only ${allowed.join(', ')}.`);
+  const problem = `may hold only ${allowed.join(', ')}.`;
+  return flaw('stp', problem, { live: problem });
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
@@ -115,7 +115,7 @@ function repeatFlaw({ clientOrderId }: OrderFields, { account, profile, data }: 
   const isGone = id !== undefined && data.orders.get(account)?.has(String(id)) === true;
   if (id === undefined || (isGone && profile === 'live')) return null;
   const message = 'This client_order_id is already used by the account.';
-  return flaw('client_order_id', message, CODES.clientOrderId);
+  return flaw('client_order_id', message, { code: CODES.clientOrderId });
 }
 
 /** A whole order, filled at its own price. */
@@ -325,7 +325,7 @@ export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer 
 export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
   const { account, body, nowMs, profile, data } = call;
   const price = readDecimal(body['price']);
-  const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'], profile)]);
+  const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'])]);
   if ('flaws' in fields || price === null) {
     return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
   }
@@ -413,26 +413,26 @@ function sizeFlaw(amount: Decimal, terms: Terms, inMoney: boolean): Flaw | null 
   const step = `Min amount step = ${formatDecimal(stepOf(precision))}`;
   if (amount < smallest || amount <= 0n) {
     const least = `Given amount is less than min amount ${formatDecimal(smallest)}`;
-    return { ...flaw('amount', least, CODES.amount), messages: [least, step] };
+    return flaw('amount', least, { code: CODES.amount, messages: [least, step] });
   }
-  return fitsDigits(amount, precision) ? null : flaw('amount', step, CODES.amount);
+  return fitsDigits(amount, precision) ? null : flaw('amount', step, { code: CODES.amount });
 }
 
 function totalFlaw({ amount, price }: RestingOrder, { moneyPrecision, minTotal }: Terms): Flaw | null {
   const value = decimal(price);
-  if (value <= 0n) return flaw('price', 'Price must be greater than 0.', CODES.amount);
+  if (value <= 0n) return flaw('price', 'Price must be greater than 0.', { code: CODES.amount });
   if (!fitsDigits(value, moneyPrecision)) {
-    return flaw('price', `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`, CODES.amount);
+    return flaw('price', `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`, { code: CODES.amount });
   }
   if (multiply(decimal(amount), value) >= minTotal) return null;
-  return flaw('total', `Total is less than ${formatDecimal(minTotal)}`, CODES.amount);
+  return flaw('total', `Total is less than ${formatDecimal(minTotal)}`, { code: CODES.amount });
 }
 
 /** The fee comes on top of a buy, in the quote currency. */
 function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
   const { currency, cost } = costOf(state, order);
   if (availableOf(state, order.account, currency) >= cost) return null;
-  return flaw('amount', 'Not enough balance.', CODES.amount);
+  return flaw('amount', 'Not enough balance.', { code: CODES.amount });
 }
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
@@ -454,8 +454,8 @@ export function cancelOrder(call: Call): Answer {
   const { account, body, profile, data, nowMs } = call;
   const { market, orderId, clientOrderId } = readAsked(body, profile);
   const missing = flawsAmong([
-    requiredFlaw('market', market, profile),
-    orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null, profile) : null,
+    requiredFlaw('market', market),
+    orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null) : null,
   ]);
   if (missing.length > 0) return refuseFields('form', missing, profile);
   const isHit = (order: RestingOrder) =>
@@ -464,7 +464,7 @@ export function cancelOrder(call: Call): Answer {
     (orderId === undefined ? order.placed?.clientOrderId === clientOrderId : isId(order.id, orderId));
   const order = [...data.book.values()].find(isHit);
   if (order === undefined) {
-    const unknown = { ...flaw('order_id', 'Unexecuted order was not found.'), liveCode: 2 };
+    const unknown = flaw('order_id', 'Unexecuted order was not found.', { liveCode: 2 });
     return refuseFields('inner', [unknown], profile);
   }
   cancel(call, order, 'request', nowMs);
