@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Type, { type Static, type TProperties } from 'typebox';
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
@@ -110,13 +110,15 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
     const lastSeq = exchange.log.lastSeq();
     return reply.send({ nowMs: now, profile, markets, lastSeq, timers, orders: exchange.orders(), faults });
   });
-  app.get('/simulator/balances', (_request, reply) => reply.send(exchange.books()));
-  app.get('/simulator/prices', (_request, reply) => reply.send(exchange.prices()));
-  app.get('/simulator/orders', (_request, reply) =>
-    reply.send({ resting: exchange.orders(), filled: exchange.marketOrders() }),
-  );
-  app.get('/simulator/withdrawals', (_request, reply) => reply.send(exchange.withdrawals()));
-  app.get('/simulator/addresses', (_request, reply) => reply.send(exchange.addresses()));
+  const readings = {
+    balances: () => exchange.books(),
+    prices: () => exchange.prices(),
+    orders: () => ({ resting: exchange.orders(), filled: exchange.marketOrders() }),
+    withdrawals: () => exchange.withdrawals(),
+    addresses: () => exchange.addresses(),
+  };
+  for (const [path, read] of Object.entries(readings))
+    app.get(`/simulator/${path}`, (_request, reply) => reply.send(read()));
 }
 
 const AMOUNT = Type.Unsafe<string | number>({
@@ -166,85 +168,69 @@ function plain(amount: string | number): string {
   return value === null ? String(amount) : formatDecimal(value);
 }
 
-function registerSetting(app: FastifyInstance, parts: ControlParts): void {
-  const { nowMs, exchange } = parts;
-  take<Static<typeof ORDER>>(
-    app,
-    'orders',
-    ORDER,
-    (orders, reply) => {
-      const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
-      if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
-      const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
-        Array.from({ length: count }, () =>
-          exchange.placeOrder({ ...order, amount: plain(amount), price: plain(price) }, nowMs()),
-        ),
-      );
-      return reply.code(201).send(placed);
-    },
-    ({ market }) => (exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`),
-  );
-  take<Static<typeof BALANCE>>(
-    app,
-    'balances',
-    BALANCE,
-    (balances, reply) => {
-      for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
-        exchange.setBalance(account, currency, plain(amount), nowMs());
-      return reply.send(exchange.books());
-    },
-    ({ account = DEFAULT_ACCOUNT }) => {
-      const { accounts } = exchange;
-      return accounts.includes(account)
-        ? null
-        : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
-    },
-  );
-  take<Static<typeof PRICE>>(
-    app,
-    'prices',
-    PRICE,
-    (prices, reply) => {
-      for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
-      return reply.send(exchange.prices());
-    },
-    ({ market, price }) => {
-      if (!exchange.hasStockSide(market))
-        return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
-      return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
-    },
-  );
-  take<Static<typeof KEY>>(
-    app,
-    'keys',
-    KEY,
-    (keys, reply) => {
-      for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
-      return reply.code(201).send({ added: keys.length });
-    },
-    ({ key }, others) => {
-      const isTaken = exchange.hasKey(key) || others.some((other) => other.key === key);
-      return isTaken ? `${quote(key)} is accepted already` : null;
-    },
-  );
+function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
+  const take = takerOf(app);
+  take('orders', ORDER, unavailable, (orders, reply) => {
+    const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
+    if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
+    const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
+      Array.from({ length: count }, () =>
+        exchange.placeOrder({ ...order, amount: plain(amount), price: plain(price) }, nowMs()),
+      ),
+    );
+    return reply.code(201).send(placed);
+  });
+  take('balances', BALANCE, strange, (balances, reply) => {
+    for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
+      exchange.setBalance(account, currency, plain(amount), nowMs());
+    return reply.send(exchange.books());
+  });
+  take('prices', PRICE, unpriced, (prices, reply) => {
+    for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
+    return reply.send(exchange.prices());
+  });
+  take('keys', KEY, taken, (keys, reply) => {
+    for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
+    return reply.code(201).send({ added: keys.length });
+  });
+
+  function unavailable({ market }: Static<typeof ORDER>): string | null {
+    return exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`;
+  }
+  function strange({ account = DEFAULT_ACCOUNT }: Static<typeof BALANCE>): string | null {
+    const { accounts } = exchange;
+    const isKnown = accounts.includes(account);
+    return isKnown ? null : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
+  }
+  function unpriced({ market, price }: Static<typeof PRICE>): string | null {
+    if (!exchange.hasStockSide(market))
+      return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
+    return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
+  }
+  function taken({ key }: Static<typeof KEY>, before: readonly Static<typeof KEY>[]): string | null {
+    const isTaken = exchange.hasKey(key) || before.some((other) => other.key === key);
+    return isTaken ? `${quote(key)} is accepted already` : null;
+  }
 }
 
 function registerTools(app: FastifyInstance, parts: ControlParts): void {
-  take<Fault>(app, 'faults', FAULT_SCHEMA, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
+  const take = takerOf(app);
+  const anything = () => null;
+  take('faults', FAULT_SCHEMA, anything, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-  take<Static<typeof ADVANCE>>(app, 'advance', ADVANCE, (steps, reply) => {
+  take('advance', ADVANCE, anything, (steps, reply) => {
     for (const { ms } of steps) parts.advance(ms);
     return reply.send({ nowMs: parts.nowMs() });
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  take<Static<typeof RESET>>(app, 'reset', RESET, ([{ snapshot = 0 } = {}], reply) => {
+  take('reset', RESET, anything, ([{ snapshot = 0 } = {}], reply) => {
     if (parts.reset(snapshot)) return reply.send({ snapshot });
     return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
   });
 }
 
 /** JSON Schema of an object, and what a message says that it may be. */
-interface ObjectShape {
+interface ObjectShape extends TSchema {
   readonly description: string;
   readonly properties: Readonly<Record<string, object>>;
   readonly oneOf?: readonly Pick<ObjectShape, 'properties'>[];
@@ -263,29 +249,30 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
 }
 
 /**
- * Adds an endpoint below `/simulator/`, which takes one object or an array of them. Either all are right and carried
- * out, or none is, and 400 says what is wrong with the first that is not. `problem`: what the schema cannot say of one
- * item, given those before it; null: nothing is wrong.
+ * Adds endpoints below `/simulator/`, which take one object or an array of them. Either all are right and carried out, or
+ * none is, and 400 says what is wrong with the first that is not. `problem`: what the schema cannot say of one item,
+ * given those before it; null: nothing is wrong.
  */
-function take<T extends object>(
-  app: FastifyInstance,
-  path: string,
-  schema: ObjectShape,
-  carryOut: (items: readonly T[], reply: FastifyReply) => FastifyReply,
-  problem: (item: T, before: readonly T[]) => string | null = () => null,
-): void {
-  const name = path.replace(/s$/, '');
-  app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
-    const items = (Array.isArray(body) ? body : [body]) as readonly T[];
-    const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
-    const flaw = flawIn(items, schema);
-    if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
-    for (const [index, item] of items.entries()) {
-      const wrong = problem(item, items.slice(0, index));
-      if (wrong !== null) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
-    }
-    return carryOut(items, reply);
-  });
+function takerOf(app: FastifyInstance) {
+  return <Shape extends ObjectShape>(
+    path: string,
+    schema: Shape,
+    problem: (item: Static<Shape>, before: readonly Static<Shape>[]) => string | null,
+    carryOut: (items: readonly Static<Shape>[], reply: FastifyReply) => FastifyReply,
+  ): void => {
+    const name = path.replace(/s$/, '');
+    app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
+      const items = (Array.isArray(body) ? body : [body]) as readonly Static<Shape>[];
+      const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
+      const flaw = flawIn(items, schema);
+      if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
+      for (const [index, item] of items.entries()) {
+        const wrong = problem(item, items.slice(0, index));
+        if (wrong !== null) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
+      }
+      return carryOut(items, reply);
+    });
+  };
 }
 
 const ajv = new Ajv({ allErrors: true, discriminator: true, strict: false });
@@ -294,14 +281,10 @@ const compiled = new Map<ObjectShape, ValidateFunction>();
 
 /** What is wrong with the first item that is; null where nothing is. */
 function flawIn(items: readonly unknown[], schema: ObjectShape) {
-  const check = compiled.get(schema) ?? ajv.compile({ type: 'array', items: schema });
+  const check = compiled.get(schema) ?? ajv.compile(schema);
   compiled.set(schema, check);
-  if (check(items)) return null;
-  const errors = check.errors ?? [];
-  const indexOf = ({ instancePath }: ErrorObject) => Number(instancePath.split('/')[1]);
-  const index = Math.min(...errors.map(indexOf));
-  const own = errors.filter((error) => indexOf(error) === index);
-  return { index, sentence: sentenceFor(own, items[index], schema) };
+  const index = items.findIndex((item) => !check(item));
+  return index === -1 ? null : { index, sentence: sentenceFor(check.errors ?? [], items[index], schema) };
 }
 
 /** What the endpoint for faults would say of them; null where it would take them. */
@@ -319,7 +302,7 @@ function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: Obj
   const properties = (own ?? schema).properties as Readonly<Record<string, Described>>;
   const names = Object.keys(properties);
   const unknown = errors.find(
-    ({ instancePath, params }) => instancePath.split('/').length === 2 && 'additionalProperty' in params,
+    ({ instancePath, params }) => instancePath === '' && 'additionalProperty' in params,
   );
   if (unknown !== undefined && isKnownKind) {
     const name = String(unknown.params['additionalProperty']);
@@ -327,7 +310,7 @@ function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: Obj
     return `unknown field ${quote(name)}; ${allowed}: ${names.join(', ')}${didYouMean(name, names)}`;
   }
   const wrong = errors.map(
-    ({ instancePath, params }) => instancePath.split('/')[2] ?? params['missingProperty'],
+    ({ instancePath, params }) => instancePath.split('/')[1] ?? params['missingProperty'],
   );
   const field = isKnownKind ? (names.find((name) => wrong.includes(name)) ?? '') : 'kind';
   const { description = 'something else', enum: values } = properties[field] ?? {};
