@@ -8,13 +8,8 @@ import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
 import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
 import { SetupError, type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
-import {
-  DEFAULT_ACCOUNT,
-  DEMO_KEY,
-  DEMO_TOKEN,
-  type ExchangeOptions,
-} from '../simulator/simulated-exchange.ts';
-import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
+import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
+import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
 import { didYouMean, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, codeOf, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';

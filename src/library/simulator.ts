@@ -38,28 +38,29 @@ export type {
   Asset,
   Books,
   DepositAddress,
+  KillSwitchTimer,
   MarketOrder,
+  OrderRequest,
+  RestingOrder,
   Withdrawal,
 } from '../simulator/holdings.ts';
 export type { MarketTerms } from '../simulator/markets.ts';
 export type { RequestTarget } from '../simulator/operations.ts';
 export { SetupError, type SimulatedServer, type SimulatedServerOptions } from '../simulator/server.ts';
-export type { AccessToken, ApiKey } from '../simulator/signed-request.ts';
 export {
   createSimulatedExchange,
   DEMO_KEY,
   DEMO_TOKEN,
-  type ExchangeOptions,
   type SimulatedExchange,
 } from '../simulator/simulated-exchange.ts';
 export type {
+  AccessToken,
+  ApiKey,
+  ExchangeOptions,
   ExchangeRequest,
   Headers,
-  KillSwitchTimer,
-  OrderRequest,
   Permission,
   RateLimit,
-  RestingOrder,
   Rounding,
 } from '../simulator/state.ts';
 export type { JournalledRequest, RequestBody } from '../simulator/traffic.ts';

@@ -72,17 +72,14 @@ export const DEMO_BALANCES: Amounts = {
   EUR: '10000',
 };
 
-/** The network that `given` means, or the default one where nothing is given; null for fiat. Or what is wrong. */
-export function chooseNetwork(
-  { ticker, networks, hasDefaultNetwork = true }: Asset,
-  given: unknown,
-): { readonly network: string | null } | { readonly problem: string } {
+/** The network that `given` means, or the default one where nothing is given; null for fiat, or with what is wrong. */
+export function chooseNetwork({ ticker, networks, hasDefaultNetwork = true }: Asset, given: unknown) {
   const [first] = networks;
-  if (first === undefined) return { network: null };
-  const network = networks.find((known) => known === (given ?? (hasDefaultNetwork ? first : null)));
-  if (network !== undefined) return { network };
+  const wanted = given ?? (hasDefaultNetwork ? first : null);
+  const network = networks.find((known) => known === wanted) ?? null;
+  if (first === undefined || network !== null) return { network, problem: null };
   const problem = given === undefined ? 'Cannot extract default network' : 'Unsupported network';
-  return { problem: `${problem}. ${ticker} has: ${networks.join(', ')}.` };
+  return { network, problem: `${problem}. ${ticker} has: ${networks.join(', ')}.` };
 }
 
 /** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */

@@ -10,8 +10,9 @@ import {
   type Profile,
   refuseOrder,
 } from './answer.ts';
+import type { KillSwitchTimer } from './holdings.ts';
 import { cancel } from './orders.ts';
-import type { Call, ExchangeState, KillSwitchTimer } from './state.ts';
+import { type Call, type ExchangeState, restingOf } from './state.ts';
 
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
@@ -78,10 +79,7 @@ export function fireDueTimers(state: ExchangeState, nowMs: number): void {
   for (const { dueMs } of data.timers.values()) data.soonestMs = Math.min(data.soonestMs, dueMs);
   for (const timer of due.toSorted((one, other) => one.dueMs - other.dueMs)) {
     const { account, market, cancellationTime, types } = timer;
-    const cancelled = [...data.book.values()].filter(
-      (order) =>
-        order.account === account && order.market === market && (types?.includes(order.type) ?? true),
-    );
+    const cancelled = restingOf(state, account, market).filter(({ type }) => types?.includes(type) ?? true);
     const cancelledOrders = cancelled.length;
     log.append({ kind: 'timer-fired', account, market, cancellationTime, types, cancelledOrders }, nowMs);
     for (const order of cancelled) cancel(state, order, 'kill-switch', nowMs);

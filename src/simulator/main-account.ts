@@ -63,14 +63,14 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
     return refuseFields('inner', [tickerFlaw('The selected ticker is invalid.')], profile);
   const missing = asset.providers.length > 0 ? textFlaw('provider', provider) : null;
   if (missing !== null) return refuseFields('form', [missing], profile);
-  const chosen = chooseNetwork(asset, givenNetwork);
+  const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
     asset.canDeposit ? null : tickerFlaw('The currency has can_deposit false and cannot be withdrawn.'),
     providerFlaw(asset, provider),
-    'problem' in chosen ? flaw('network', chosen.problem) : null,
+    problem === null ? null : flaw('network', problem),
     amountFlaw(call, asset, amount, isFeeWithin),
   ]);
-  if (flaws.length > 0 || 'problem' in chosen) return refuseFields('inner', flaws, profile);
+  if (flaws.length > 0) return refuseFields('inner', flaws, profile);
   const withdrawal: Withdrawal = {
     uniqueId: String(uniqueId),
     account,
@@ -78,7 +78,7 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
     amount: formatDecimal(isFeeWithin ? amount - decimal(asset.withdrawFee) : amount),
     fee: asset.withdrawFee,
     address: String(address),
-    network: chosen.network,
+    network,
     provider: asset.providers.find((known) => known === provider) ?? null,
     atMs: nowMs,
   };
@@ -153,33 +153,32 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
   const { account, body, nowMs, profile, data } = call;
   const isNew = which === 'new';
   if (isNew && !call.mayCreateAddresses(account)) return DISABLED;
-  const { ticker, network, type } = body;
+  const { ticker, network: givenNetwork, type } = body;
   const form = flawsAmong([
     textFlaw('ticker', ticker),
-    optionalTextFlaw('network', network),
+    optionalTextFlaw('network', givenNetwork),
     optionalTextFlaw('type', type),
   ]);
   if (form.length > 0) return refuseFields('form', form, profile);
   const asset = call.assets.get(String(ticker));
   if (asset === undefined)
     return refuseFields('inner', [flaw('ticker', 'The selected ticker is invalid.')], profile);
-  const chosen = chooseNetwork(asset, network);
+  const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
     depositFlaw(asset),
-    'problem' in chosen ? flaw('network', chosen.problem) : null,
+    problem === null ? null : flaw('network', problem),
     typeFlaw(asset, type),
   ]);
-  const name = 'problem' in chosen ? null : chosen.network;
-  if (flaws.length > 0 || name === null) return refuseFields('inner', flaws, profile);
+  if (flaws.length > 0 || network === null) return refuseFields('inner', flaws, profile);
   const known = recordsOf(data.addresses, account).findLast(
-    (one) => one.ticker === asset.ticker && one.network === name,
+    (one) => one.ticker === asset.ticker && one.network === network,
   );
-  const made = isNew || known === undefined ? makeAddress(call, asset, name) : known;
+  const made = isNew || known === undefined ? makeAddress(call, asset, network) : known;
   if (made !== known) {
     data.lastAddress += 1;
     addRecord(data.addresses, account, made.address, made);
     const { type: kind, address } = made;
-    const event = { account, ticker: asset.ticker, network: name, type: kind, address };
+    const event = { account, ticker: asset.ticker, network, type: kind, address };
     call.log.append({ kind: 'address-created', ...event }, nowMs);
   }
   return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);

@@ -26,16 +26,18 @@ import {
   readDecimal,
   stepOf,
 } from './decimal.ts';
-import { addRecord, balanceOf, FEES, MARKET, type MarketOrder, move, recordsOf } from './holdings.ts';
-import { PLAIN_TERMS, type Terms } from './markets.ts';
 import {
-  addResting,
-  availableOf,
-  type Call,
-  costOf,
-  type ExchangeState,
+  addRecord,
+  balanceOf,
+  FEES,
+  MARKET,
+  type MarketOrder,
+  move,
   type RestingOrder,
-} from './state.ts';
+  recordsOf,
+} from './holdings.ts';
+import { PLAIN_TERMS, type Terms } from './markets.ts';
+import { addResting, availableOf, type Call, costOf, type ExchangeState, restingOf } from './state.ts';
 
 /** Modes of self trade prevention in the document, and what the live exchange calls them. */
 const STP_MODES: Readonly<Record<string, string>> = {
@@ -437,32 +439,29 @@ function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
 export function listOpenOrders(call: Call): Answer {
-  const { account, body, profile, data } = call;
+  const { account, body, profile } = call;
   const asked = readAsked(body, profile);
   const flaws = flawsAmong([
     optionalTextFlaw('market', asked.market),
     ...pageFlaws(asked.limit, asked.offset),
   ]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
-  const own = [...data.book.values()].filter((order) => order.account === account);
-  const views = own.map((order) => viewOf(call, order));
+  const views = restingOf(call, account).map((order) => viewOf(call, order));
   return done(select(views, asked).page.map((order) => orderReply(order, profile)));
 }
 
 /** `POST /api/v4/order/cancel`: takes one order out of the book, by its id or its client's. */
 export function cancelOrder(call: Call): Answer {
-  const { account, body, profile, data, nowMs } = call;
+  const { account, body, profile, nowMs } = call;
   const { market, orderId, clientOrderId } = readAsked(body, profile);
   const missing = flawsAmong([
     requiredFlaw('market', market),
     orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null) : null,
   ]);
   if (missing.length > 0) return refuseFields('form', missing, profile);
-  const isHit = (order: RestingOrder) =>
-    order.account === account &&
-    order.market === market &&
-    (orderId === undefined ? order.placed?.clientOrderId === clientOrderId : isId(order.id, orderId));
-  const order = [...data.book.values()].find(isHit);
+  const order = restingOf(call, account, market).find(({ id, placed }) =>
+    orderId === undefined ? placed?.clientOrderId === clientOrderId : isId(id, orderId),
+  );
   if (order === undefined) {
     const unknown = flaw('order_id', 'Unexecuted order was not found.', { liveCode: 2 });
     return refuseFields('inner', [unknown], profile);
@@ -477,12 +476,8 @@ export function cancelAllOrders(call: Call): Answer {
   const { market, type } = call.body;
   const wrong = optionalTextFlaw('market', market);
   if (wrong !== null) return refuseFields('form', [wrong], call.profile);
-  const hit = [...call.data.book.values()].filter(
-    (order) =>
-      order.account === account &&
-      (market === undefined || order.market === market) &&
-      (!Array.isArray(type) || type.length === 0 || type.includes(order.type)),
-  );
-  for (const order of hit) cancel(call, order, 'request', nowMs);
+  const isAll = !Array.isArray(type) || type.length === 0;
+  for (const order of restingOf(call, account, market))
+    if (isAll || type.includes(order.type)) cancel(call, order, 'request', nowMs);
   return done([]);
 }

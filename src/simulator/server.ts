@@ -7,12 +7,9 @@ import { flawOfFaults, registerControl, type Tools } from './control.ts';
 import { createJournal } from './event-log.ts';
 import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
 import { createFaultPlan } from './faults.ts';
-import {
-  createSimulatedExchange,
-  type ExchangeOptions,
-  type SimulatedExchange,
-} from './simulated-exchange.ts';
-import type { OrderRequest } from './state.ts';
+import type { OrderRequest } from './holdings.ts';
+import { createSimulatedExchange, type SimulatedExchange } from './simulated-exchange.ts';
+import type { ExchangeOptions } from './state.ts';
 import { createTraffic, type RequestBody } from './traffic.ts';
 
 export interface SimulatedServerOptions {

@@ -6,8 +6,6 @@ import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
 import type { Data, ExchangeState, Headers, Permission } from './state.ts';
 
-export type { AccessToken, ApiKey } from './state.ts';
-
 export interface Accepted {
   readonly kind: 'accepted';
   readonly account: string;

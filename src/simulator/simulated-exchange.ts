@@ -8,6 +8,9 @@ import {
   createPurses,
   DEMO_ASSETS,
   DEMO_BALANCES,
+  type KillSwitchTimer,
+  type OrderRequest,
+  type RestingOrder,
   setBalance,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
@@ -21,12 +24,7 @@ import {
   type ExchangeOptions,
   type ExchangeRequest,
   type ExchangeState,
-  type KillSwitchTimer,
-  type OrderRequest,
-  type RestingOrder,
 } from './state.ts';
-
-export type { ExchangeOptions, ExchangeRequest } from './state.ts';
 
 /** Keys, timers and orders belong to this account unless told otherwise. */
 export const DEFAULT_ACCOUNT = 'main';

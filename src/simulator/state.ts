@@ -17,8 +17,6 @@ import {
 } from './holdings.ts';
 import { DEMO_MARKETS, demoPrice, type MarketTerms, type Terms } from './markets.ts';
 
-export type { KillSwitchTimer, OrderRequest, RestingOrder } from './holdings.ts';
-
 /** How the exchange makes whole seconds of its clock for `startTime`. */
 export type Rounding = 'floor' | 'round' | 'ceil';
 
@@ -180,10 +178,17 @@ export function costOf(
   return { currency: quote, cost: money + multiply(money, termsOf(market)?.feeRate ?? 0n) };
 }
 
+/** The account's orders in the book, oldest first; those of one market where it is given. */
+export function restingOf({ data }: ExchangeState, account: string, market?: unknown): RestingOrder[] {
+  return [...data.book.values()].filter(
+    (order) => order.account === account && (market === undefined || order.market === market),
+  );
+}
+
 /** What the account's resting orders hold back of a currency. */
 export function frozenOf(state: ExchangeState, account: string, currency: string): Decimal {
-  const held = [...state.data.book.values()]
-    .filter((order) => order.account === account && order.placed !== null && order.type === 'spot')
+  const held = restingOf(state, account)
+    .filter(({ placed, type }) => placed !== null && type === 'spot')
     .map((order) => costOf(state, order));
   return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => sum + cost, 0n);
 }

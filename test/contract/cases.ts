@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import { startExchange } from '../../src/library/simulator.ts';
-import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { send } from '../simulator/raw-client.ts';
 import { WIRE_CASES } from './cases-wire.ts';
 import { EXAMPLES, type Example, rowId } from './document.ts';

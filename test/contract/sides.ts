@@ -6,11 +6,8 @@ import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts
 import { createTransport } from '../../src/exchange/transport.ts';
 import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
 import { startExchange } from '../../src/library/simulator.ts';
-import {
-  createSimulatedExchange,
-  type ExchangeOptions,
-  type SimulatedExchange,
-} from '../../src/simulator/simulated-exchange.ts';
+import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { OrderMismatchError } from '../../src/exchange/errors.ts';
 import type { StockMarketOrderRequest } from '../../src/exchange/schemas.ts';
 import { startExchange } from '../../src/library/simulator.ts';
-import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER } from './samples.ts';
 import { serveHttp } from './servers.ts';

@@ -2,7 +2,7 @@ import type { BotWord, CoreSettings } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreView } from '../../src/core/view.ts';
 import type { Keeper } from '../../src/keeper.ts';
-import type { ExchangeRequest } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeRequest } from '../../src/simulator/state.ts';
 import { type Plan, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
 import type { HostClock } from './virtual-clock.ts';
 

@@ -1,8 +1,8 @@
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
-import type { ApiKey } from '../../src/simulator/signed-request.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import type { ApiKey } from '../../src/simulator/state.ts';
 import { httpDate } from '../../src/util/text.ts';
 import type { Sent } from './court.ts';
 import type { Plan } from './plan.ts';

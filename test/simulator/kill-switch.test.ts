@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
 import { createNarrator } from '../../src/simulator/event-log.ts';
-import {
-  createSimulatedExchange,
-  type ExchangeOptions,
-  type SimulatedExchange,
-} from '../../src/simulator/simulated-exchange.ts';
+import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { runBothProfiles } from './both-profiles.ts';
 import { signed } from './raw-client.ts';
 import { START_MS } from './trader.ts';

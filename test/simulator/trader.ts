@@ -1,8 +1,5 @@
-import {
-  createSimulatedExchange,
-  type ExchangeOptions,
-  type SimulatedExchange,
-} from '../../src/simulator/simulated-exchange.ts';
+import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { type Sent, signed } from './raw-client.ts';
 
 export const PATHS = {
