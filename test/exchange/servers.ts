@@ -1,11 +1,5 @@
 import { constants, createSign, generateKeyPairSync } from 'node:crypto';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import {
   type AddressInfo,
@@ -50,22 +44,30 @@ export function createHandClock(wallMs: number): HandClock {
   };
 }
 
-/** Where a server listens: at any port of 127.0.0.1 where nothing is given. */
-interface Place {
-  readonly host?: string;
-  readonly port?: number | undefined;
-}
-
-/** Listens on the loopback until the test ends. */
-async function listening(server: Server | TcpServer, end: () => void, at: Place = {}): Promise<number> {
+/** Listens on the loopback until the test ends: at any port of 127.0.0.1 where nothing is given. */
+async function listening(server: TcpServer, { host = '127.0.0.1', port = 0 } = {}) {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  server.on('connection', (socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  });
   onTestFinished(() => {
     server.close();
-    end();
+    for (const socket of sockets) socket.destroy();
   });
   await new Promise<void>((resolve) => {
-    server.listen(at.port ?? 0, at.host ?? '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
-  return (server.address() as AddressInfo).port;
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    base: `http://127.0.0.1:${taken}`,
+    port: taken,
+    /** Connections accepted so far. */
+    connections: () => connections,
+  };
 }
 
 /** Answers a request whose body has been read. */
@@ -82,48 +84,23 @@ function withBody(handler: Handler, paths: string[]): RequestListener {
   };
 }
 
-export interface TestServer {
-  readonly base: string;
-  readonly port: number;
-  /** Connections accepted so far. */
-  readonly connections: () => number;
-  /** The paths that were asked for, of an HTTP server only. */
-  readonly paths: readonly string[];
-  /** Bytes received so far, of a TCP server only. */
-  readonly received: () => string;
-}
-
-/** A real HTTP server on the loopback, closed when the test ends. */
-export async function serveHttp(handler: Handler, at?: Place): Promise<TestServer> {
-  let connections = 0;
+/** A real HTTP server on the loopback, closed when the test ends. `paths`: those that were asked for. */
+export async function serveHttp(
+  handler: Handler,
+  at?: { readonly host: string; readonly port: number | undefined },
+) {
   const paths: string[] = [];
-  const server = createServer(withBody(handler, paths));
-  server.on('connection', () => {
-    connections += 1;
-  });
-  const port = await listening(server, () => server.closeAllConnections(), at);
-  return {
-    base: `http://127.0.0.1:${port}`,
-    port,
-    connections: () => connections,
-    paths,
-    received: () => '',
-  };
+  return { ...(await listening(createServer(withBody(handler, paths)), at)), paths };
 }
 
 /** A real HTTPS server whose certificate no authority has signed. With `onResume` it keeps sessions, which TLS 1.2 asks for. */
-export async function serveTls(
-  handler: Handler,
-  onResume?: (done: (error: Error | null) => void) => void,
-): Promise<TestServer & { readonly ca: string; readonly resumed: () => number }> {
+export async function serveTls(handler: Handler, onResume?: (done: (error: Error | null) => void) => void) {
   const { key, certificate } = selfSigned();
-  let connections = 0;
   let resumed = 0;
-  const paths: string[] = [];
   const sessions = { maxVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
   const server = createTlsServer(
     { key, cert: certificate, ...(onResume === undefined ? {} : sessions) },
-    withBody(handler, paths),
+    withBody(handler, []),
   );
   if (onResume !== undefined) {
     const known = new Set<string>();
@@ -138,34 +115,16 @@ export async function serveTls(
       onResume(done);
     });
   }
-  server.on('secureConnection', () => {
-    connections += 1;
-  });
   server.on('tlsClientError', () => undefined);
-  const port = await listening(server, () => server.closeAllConnections());
-  const base = `https://127.0.0.1:${port}`;
-  return {
-    base,
-    port,
-    ca: certificate,
-    connections: () => connections,
-    resumed: () => resumed,
-    paths,
-    received: () => '',
-  };
+  const { port } = await listening(server);
+  return { base: `https://127.0.0.1:${port}`, port, ca: certificate, resumed: () => resumed };
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */
-export async function serveBytes(answer: (socket: Socket) => unknown): Promise<TestServer> {
-  const sockets = new Set<Socket>();
+export async function serveBytes(answer: (socket: Socket) => unknown) {
   let received = '';
-  let connections = 0;
   const server = createTcpServer((socket) => {
-    connections += 1;
-    sockets.add(socket);
     let pending = '';
-    socket.on('error', () => undefined);
-    socket.on('close', () => sockets.delete(socket));
     socket.on('data', (chunk) => {
       received += chunk.toString();
       pending += chunk.toString();
@@ -177,37 +136,22 @@ export async function serveBytes(answer: (socket: Socket) => unknown): Promise<T
       answer(socket);
     });
   });
-  const port = await listening(server, () => {
-    for (const socket of sockets) socket.destroy();
-  });
-  const base = `http://127.0.0.1:${port}`;
-  return { base, port, connections: () => connections, paths: [], received: () => received };
+  return { ...(await listening(server)), received: () => received };
 }
 
 /** Passes connections on to a server; while it is held, new ones are accepted and get no further. */
-export async function serveGate({ port: behind }: TestServer): Promise<{
-  readonly port: number;
-  readonly hold: () => void;
-  readonly release: () => void;
-}> {
-  const sockets = new Set<Socket>();
+export async function serveGate({ port: behind }: { readonly port: number }) {
   let held: Socket[] | null = null;
   const pass = (socket: Socket) => {
     const onward = connect(behind, '127.0.0.1');
-    for (const one of [socket, onward]) {
-      sockets.add(one);
-      one.on('error', () => undefined);
-    }
+    onward.on('error', () => undefined);
     socket.pipe(onward).pipe(socket);
   };
   const server = createTcpServer((socket) => {
-    sockets.add(socket);
     if (held === null) pass(socket);
     else held.push(socket);
   });
-  const port = await listening(server, () => {
-    for (const socket of sockets) socket.destroy();
-  });
+  const { port } = await listening(server);
   return {
     port,
     hold: () => {
