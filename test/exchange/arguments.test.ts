@@ -35,111 +35,90 @@ function told(message: string) {
   return { argument: unknown ?? known, message: expect.stringContaining(message) };
 }
 
-/** What the rows change. */
+/** What the rows change; of the other operations nothing. */
 const GOOD: Readonly<Record<string, Given>> = {
   createStockMarketOrder: { market: 'BTC_USDT', side: 'buy', amount: '1', amountIn: 'quote' },
   withdrawPay: { ticker: 'BTC', amount: '1', address: 'bc1', uniqueId: 'u1' },
   syncKillSwitch: { market: 'BTC_USDT', timeoutSeconds: 60 },
 };
 
-const REFUSED: Readonly<Record<string, readonly (readonly [given: unknown, message: string])[]>> = {
-  createStockMarketOrder: [
-    [{ market: 'btc_usdt' }, 'market is "btc_usdt"; allowed: BASE_QUOTE in capitals'],
-    [{ market: undefined }, 'market is missing; allowed: BASE_QUOTE in capitals'],
-    [{ side: 'BUY' }, 'side is "BUY"; allowed: buy, sell'],
-    [{ amount: 'ten' }, 'amount is "ten"; allowed: a decimal number as text, such as "0.001"'],
-    [{ amount: '-1' }, 'amount is "-1"'],
-    [{ amount: '1\n' }, 'amount is "1\\n"'],
-    [{ amount: 1e-7 }, 'amount is 1e-7'],
-    [{ amount: 1e21 }, 'amount is 1e+21'],
-    [{ amount: Number.POSITIVE_INFINITY }, 'amount is Infinity'],
-    [{ amount: null }, 'amount is null'],
-    [
-      { clientOrderId: 'a b' },
-      'clientOrderId is "a b"; allowed: letters, digits, dashes, dots and underscores',
-    ],
-    [{ clientOrderId: 7 }, 'clientOrderId is 7'],
-    [{ clientOrderId: 'a\n' }, 'clientOrderId is "a\\n"'],
-    [{ stp: 'cancel' }, 'stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old'],
-    [
-      { client_order_id: 'x' },
-      'createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?',
-    ],
-    [{ amountIn: undefined }, 'amountIn is missing; allowed: quote, base: what the exchange counts'],
-    [{ side: 'sell' }, 'amountIn is "quote"; allowed: base: a sell is counted in the base currency'],
-  ],
-  withdrawPay: [
-    [{ ticker: 'btc' }, 'ticker is "btc"; allowed: a currency ticker in capitals, such as BTC'],
-    [{ address: '' }, 'address is ""; allowed: text that is not empty'],
-    [{ address: ' ' }, 'address is " "'],
-    [{ uniqueId: '' }, 'uniqueId is ""'],
-    [{ uniqueId: undefined }, 'uniqueId is missing'],
-    [
-      { unique_id: 'u' },
-      'withdrawPay has no argument "unique_id"; allowed: ticker, amount, address, uniqueId, provider, fiat, network; did you mean uniqueId?',
-    ],
-    [{ network: 20 }, 'network is 20'],
-    [{ provider: null }, 'provider is null'],
-    [{ fiat: 'yes' }, 'fiat is "yes"; allowed: true or false'],
-    [{ fiat: true }, 'provider is missing; allowed: with fiat true a provider of the asset status'],
-  ],
-  myCodes: [
-    [{ limit: 0 }, 'limit is 0; allowed: whole numbers 1 to 100'],
-    [{ limit: 101 }, 'limit is 101'],
-    [{ limit: '10' }, 'limit is "10"'],
-    [{ offset: -1 }, 'offset is -1; allowed: whole numbers 0 to 10000'],
-    [{ offset: 10_001 }, 'offset is 10001'],
-    [{ limt: 2 }, 'myCodes has no argument "limt"; allowed: limit, offset; did you mean limit?'],
-    [[], 'request is []; allowed: an object with limit, offset'],
-  ],
-  miningHashrate: [
-    [{ account: '' }, 'account is ""'],
-    [{ from: 1.5 }, 'from is 1.5; allowed: Unix seconds, as whole numbers'],
-    [{ to: 1_700_000_000_000 }, 'to is 1700000000000'],
-    [{ from: -1 }, 'from is -1'],
-    [{ from: 2, to: 1 }, 'from is 2; allowed: from not after to, which is 1'],
-    [{ interval: 'hourly' }, 'interval is "hourly"; allowed: a number and a letter'],
-    [{ interval: '0h' }, 'interval is "0h"'],
-  ],
-  createNewAddress: [
-    [{}, 'ticker is missing'],
-    [{ ticker: 'USDT', network: '' }, 'network is ""'],
-    [
-      { ticker: 'BTC', type: 'segwit' },
-      'type is "segwit"; allowed: p2sh-segwit, bech32; of BTC and LTC only',
-    ],
-    [
-      { ticker: 'ETH', type: 'bech32' },
-      'type is "bech32"; allowed: left out for ETH; only BTC and LTC have address types',
-    ],
-  ],
-  syncKillSwitch: [
-    [{ timeoutSeconds: undefined }, 'timeoutSeconds is missing'],
-    [{ market: 'btc_usdt' }, 'market is "btc_usdt"; allowed: BASE_QUOTE in capitals'],
-    [{ timeoutSeconds: 4 }, 'timeoutSeconds is 4; allowed: whole seconds 5 to 600, or null'],
-    [{ timeoutSeconds: 601 }, 'timeoutSeconds is 601'],
-    [{ timeoutSeconds: 5.5 }, 'timeoutSeconds is 5.5'],
-    [{ types: ['spto'] }, 'types[0] is "spto"; allowed: spot, margin, futures; null for all'],
-    [{ types: [] }, 'types is []; allowed: spot'],
-    [{ types: 'spot' }, 'types is "spot"'],
-    [{ type: ['spot'] }, 'syncKillSwitch has no argument "type"; allowed: market, timeoutSeconds, types'],
-  ],
-  orderHistory: [
-    [[], 'request is []; allowed: an object that can be written as JSON'],
-    [null, 'request is null'],
-    [new Date(0), 'request is "1970-01-01T00:00:00.000Z"'],
-  ],
-};
+/** Operation | argument and its value, or the whole request; `-` leaves it out | the message */
+const REFUSED = String.raw`
+createStockMarketOrder | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals
+createStockMarketOrder | market: - | market is missing; allowed: BASE_QUOTE in capitals
+createStockMarketOrder | side: "BUY" | side is "BUY"; allowed: buy, sell
+createStockMarketOrder | amount: "ten" | amount is "ten"; allowed: a decimal number as text, such as "0.001"
+createStockMarketOrder | amount: "-1" | amount is "-1"
+createStockMarketOrder | amount: "1\n" | amount is "1\n"
+createStockMarketOrder | amount: 1e-7 | amount is 1e-7
+createStockMarketOrder | amount: 1e21 | amount is 1e+21
+createStockMarketOrder | amount: 1e999 | amount is Infinity
+createStockMarketOrder | amount: null | amount is null
+createStockMarketOrder | clientOrderId: "a b" | clientOrderId is "a b"; allowed: letters, digits, dashes, dots and underscores
+createStockMarketOrder | clientOrderId: 7 | clientOrderId is 7
+createStockMarketOrder | clientOrderId: "a\n" | clientOrderId is "a\n"
+createStockMarketOrder | stp: "cancel" | stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old
+createStockMarketOrder | client_order_id: "x" | createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?
+createStockMarketOrder | amountIn: - | amountIn is missing; allowed: quote, base: what the exchange counts
+createStockMarketOrder | side: "sell" | amountIn is "quote"; allowed: base: a sell is counted in the base currency
+withdrawPay | ticker: "btc" | ticker is "btc"; allowed: a currency ticker in capitals, such as BTC
+withdrawPay | address: "" | address is ""; allowed: text that is not empty
+withdrawPay | address: " " | address is " "
+withdrawPay | uniqueId: "" | uniqueId is ""
+withdrawPay | uniqueId: - | uniqueId is missing
+withdrawPay | unique_id: "u" | withdrawPay has no argument "unique_id"; allowed: ticker, amount, address, uniqueId, provider, fiat, network; did you mean uniqueId?
+withdrawPay | network: 20 | network is 20
+withdrawPay | provider: null | provider is null
+withdrawPay | fiat: "yes" | fiat is "yes"; allowed: true or false
+withdrawPay | fiat: true | provider is missing; allowed: with fiat true a provider of the asset status
+myCodes | limit: 0 | limit is 0; allowed: whole numbers 1 to 100
+myCodes | limit: 101 | limit is 101
+myCodes | limit: "10" | limit is "10"
+myCodes | offset: -1 | offset is -1; allowed: whole numbers 0 to 10000
+myCodes | offset: 10001 | offset is 10001
+myCodes | limt: 2 | myCodes has no argument "limt"; allowed: limit, offset; did you mean limit?
+myCodes | [] | request is []; allowed: an object with limit, offset
+miningHashrate | account: "" | account is ""
+miningHashrate | from: 1.5 | from is 1.5; allowed: Unix seconds, as whole numbers
+miningHashrate | to: 1700000000000 | to is 1700000000000
+miningHashrate | from: -1 | from is -1
+miningHashrate | {"from":2,"to":1} | from is 2; allowed: from not after to, which is 1
+miningHashrate | interval: "hourly" | interval is "hourly"; allowed: a number and a letter
+miningHashrate | interval: "0h" | interval is "0h"
+createNewAddress | {} | ticker is missing
+createNewAddress | {"ticker":"USDT","network":""} | network is ""
+createNewAddress | {"ticker":"BTC","type":"segwit"} | type is "segwit"; allowed: p2sh-segwit, bech32; of BTC and LTC only
+createNewAddress | {"ticker":"ETH","type":"bech32"} | type is "bech32"; allowed: left out for ETH; only BTC and LTC have address types
+syncKillSwitch | timeoutSeconds: - | timeoutSeconds is missing
+syncKillSwitch | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals
+syncKillSwitch | timeoutSeconds: 4 | timeoutSeconds is 4; allowed: whole seconds 5 to 600, or null
+syncKillSwitch | timeoutSeconds: 601 | timeoutSeconds is 601
+syncKillSwitch | timeoutSeconds: 5.5 | timeoutSeconds is 5.5
+syncKillSwitch | types: ["spto"] | types[0] is "spto"; allowed: spot, margin, futures; null for all
+syncKillSwitch | types: [] | types is []; allowed: spot
+syncKillSwitch | types: "spot" | types is "spot"
+syncKillSwitch | type: ["spot"] | syncKillSwitch has no argument "type"; allowed: market, timeoutSeconds, types
+orderHistory | [] | request is []; allowed: an object that can be written as JSON
+orderHistory | null | request is null
+`
+  .trim()
+  .split('\n')
+  .map((line) => line.split(' | '));
 
-/** Lists and other things that are no request stay as they are. */
-const requestOf = (operation: string, given: unknown) =>
-  isRecord(given) && !(given instanceof Date) ? { ...GOOD[operation], ...given } : given;
+/** The good request of an operation with what a row changes. Lists and null are no request, and stay as they are. */
+function requestOf(operation: string, given: string): unknown {
+  const [, name, value = ''] = /^(\w+): (.*)/.exec(given) ?? [];
+  const change: unknown =
+    name === undefined ? JSON.parse(given) : { [name]: value === '-' ? undefined : JSON.parse(value) };
+  return isRecord(change) ? { ...GOOD[operation], ...change } : change;
+}
 
-test.each(
-  Object.entries(REFUSED).flatMap(([operation, rows]) => rows.map((row) => [operation, ...row] as const)),
-)('%s with %o is told before anything is sent: %s', async (operation, given, message) => {
-  expect(await refusal(operation, requestOf(operation, given))).toMatchObject(told(message));
-});
+test.each(REFUSED)(
+  '%s with %s is told before anything is sent: %s',
+  async (operation = '', given = '', message = '') => {
+    expect(await refusal(operation, requestOf(operation, given))).toMatchObject(told(message));
+  },
+);
 
 test('what JSON cannot write is told as well', async () => {
   const order = { ...GOOD['createStockMarketOrder'], amount: 10n };
@@ -149,6 +128,9 @@ test('what JSON cannot write is told as well', async () => {
   const message = 'request is an object that cannot be written as JSON';
   for (const body of [{ amount: 1n }, itself])
     expect(await refusal('orderHistory', body)).toMatchObject(told(message));
+  expect(await refusal('orderHistory', new Date(0))).toMatchObject(
+    told('request is "1970-01-01T00:00:00.000Z"'),
+  );
   expect(await refusal('myCodes', { limit: Symbol('x') })).toMatchObject(told('limit is a symbol'));
 });
 

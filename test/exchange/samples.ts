@@ -1,13 +1,13 @@
 import type { Client, OrderHistoryOptions } from '../../src/exchange/client.ts';
-import type { OperationName } from '../../src/exchange/operations.ts';
+import { OPERATIONS, type Operation, type OperationName } from '../../src/exchange/operations.ts';
 
-/** One call of an operation with all that it can be given, what must go over the wire for it, and a good answer. */
-export interface Sample {
+/**
+ * One call of an operation with all that it can be given, what must go over the wire for it, and a good answer. That
+ * path, method and authentication are those of the document, the contract suite finds out at the simulated exchange.
+ */
+export interface Sample extends Pick<Operation, 'method' | 'path' | 'authentication'> {
   readonly name: OperationName;
   readonly call: (client: Client, options?: OrderHistoryOptions) => Promise<unknown>;
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly authentication: 'signed' | 'bearer' | 'none';
   readonly movesMoney: boolean;
   /** The body without `request` and `nonce`, as text. */
   readonly fields: string;
@@ -106,99 +106,77 @@ export const TIMER = {
   types: null,
 };
 
-const signed = { method: 'POST', authentication: 'signed', movesMoney: false } as const;
-const open = { method: 'GET', authentication: 'none', movesMoney: false, fields: '' } as const;
+const MOVE_MONEY: readonly OperationName[] = ['createStockMarketOrder', 'withdrawPay'];
+
+function sample(
+  name: OperationName,
+  call: Sample['call'],
+  reply: unknown,
+  fields = '',
+  more: Pick<Sample, 'value'> = {},
+): Sample {
+  const { method, path, authentication } = OPERATIONS[name];
+  const movesMoney = MOVE_MONEY.includes(name);
+  return { name, call, method, path, authentication, movesMoney, fields, reply, ...more };
+}
+
+const SWITCH = { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] } as const;
+const RANGE = { account: 'rig', from: 1_700_000_000, to: 1_700_086_400, interval: '1h' };
+/** Stands for any number of milliseconds. */
+const MILLISECONDS = {
+  asymmetricMatch: (value: unknown) => typeof value === 'number' && value > 0 && value < 10_000,
+};
 
 /** The nine operations in the order of the document. */
 export const SAMPLES: readonly Sample[] = [
-  {
-    ...signed,
-    name: 'createStockMarketOrder',
-    call: (client, options) => client.createStockMarketOrder(ORDER_REQUEST, options),
-    path: '/api/v4/order/stock_market',
-    movesMoney: true,
-    fields: '"market":"BTC_USDT","side":"buy","amount":"50","client_order_id":"bot-1.7_a","stp":"cancel_new"',
-    reply: ORDER,
-  },
-  {
-    ...signed,
-    name: 'orderHistory',
-    call: (client, options) => client.orderHistory({ market: 'BTC_USDT', limit: 10 }, options),
-    path: '/api/v4/accounts/orders',
-    authentication: 'bearer',
-    fields: '"market":"BTC_USDT","limit":10',
-    reply: { BTC_USDT: [{ id: 1, anything: ['kept'] }] },
-  },
-  {
-    ...signed,
-    name: 'withdrawPay',
-    call: (client, options) => client.withdrawPay(WITHDRAWAL, options),
-    path: '/api/v4/main-account/withdraw-pay',
-    movesMoney: true,
-    fields: '"ticker":"USDT","amount":"100.000001","address":"TXyz","unique_id":"w-2024/7","network":"TRC20"',
-    reply: [],
-  },
-  {
-    ...signed,
-    name: 'syncKillSwitch',
-    call: (client, options) =>
-      client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] }, options),
-    path: '/api/v4/order/kill-switch',
-    fields: '"market":"BTC_USDT","timeout":"60","types":["spot","margin"]',
-    reply: TIMER,
-  },
-  {
-    ...signed,
-    name: 'myCodes',
-    call: (client, options) => client.myCodes({ limit: 100, offset: 10_000 }, options),
-    path: '/api/v4/main-account/codes/my',
-    fields: '"limit":100,"offset":10000',
-    reply: CODES,
-  },
-  {
-    ...signed,
-    name: 'miningHashrate',
-    call: (client, options) =>
-      client.miningHashrate(
-        { account: 'rig', from: 1_700_000_000, to: 1_700_086_400, interval: '1h' },
-        options,
-      ),
-    path: '/api/v4/mining/hashrate',
-    fields: '"account":"rig","from":1700000000,"to":1700086400,"interval":"1h"',
-    reply: HASHRATE,
-  },
-  {
-    ...signed,
-    name: 'createNewAddress',
-    call: (client, options) => client.createNewAddress({ ticker: 'BTC', type: 'p2sh-segwit' }, options),
-    path: '/api/v4/main-account/create-new-address',
-    fields: '"ticker":"BTC","type":"p2sh-segwit"',
-    reply: ADDRESS,
-  },
-  {
-    ...open,
-    name: 'miningPool',
-    call: (client, options) => client.miningPool(options),
-    path: '/api/v4/public/mining-pool',
-    reply: POOL,
-  },
-  {
-    ...open,
-    name: 'ping',
-    call: (client, options) => client.ping(options),
-    path: '/api/v4/public/ping',
-    reply: ['pong'],
-    value: expectMilliseconds(),
-  },
+  sample(
+    'createStockMarketOrder',
+    (client, options) => client.createStockMarketOrder(ORDER_REQUEST, options),
+    ORDER,
+    '"market":"BTC_USDT","side":"buy","amount":"50","client_order_id":"bot-1.7_a","stp":"cancel_new"',
+  ),
+  sample(
+    'orderHistory',
+    (client, options) => client.orderHistory({ market: 'BTC_USDT', limit: 10 }, options),
+    { BTC_USDT: [{ id: 1, anything: ['kept'] }] },
+    '"market":"BTC_USDT","limit":10',
+  ),
+  sample(
+    'withdrawPay',
+    (client, options) => client.withdrawPay(WITHDRAWAL, options),
+    [],
+    '"ticker":"USDT","amount":"100.000001","address":"TXyz","unique_id":"w-2024/7","network":"TRC20"',
+  ),
+  sample(
+    'syncKillSwitch',
+    (client, options) => client.syncKillSwitch(SWITCH, options),
+    TIMER,
+    '"market":"BTC_USDT","timeout":"60","types":["spot","margin"]',
+  ),
+  sample(
+    'myCodes',
+    (client, options) => client.myCodes({ limit: 100, offset: 10_000 }, options),
+    CODES,
+    '"limit":100,"offset":10000',
+  ),
+  sample(
+    'miningHashrate',
+    (client, options) => client.miningHashrate(RANGE, options),
+    HASHRATE,
+    '"account":"rig","from":1700000000,"to":1700086400,"interval":"1h"',
+  ),
+  sample(
+    'createNewAddress',
+    (client, options) => client.createNewAddress({ ticker: 'BTC', type: 'p2sh-segwit' }, options),
+    ADDRESS,
+    '"ticker":"BTC","type":"p2sh-segwit"',
+  ),
+  sample('miningPool', (client, options) => client.miningPool(options), POOL),
+  sample('ping', (client, options) => client.ping(options), ['pong'], '', { value: MILLISECONDS }),
 ];
 
-/** Stands for any number of milliseconds. */
-function expectMilliseconds(): { asymmetricMatch: (value: unknown) => boolean } {
-  return { asymmetricMatch: (value) => typeof value === 'number' && value > 0 && value < 10_000 };
-}
-
 export const sampleOf = (name: OperationName): Sample => {
-  const sample = SAMPLES.find((known) => known.name === name);
-  if (sample === undefined) throw new Error(`no sample of ${name}`);
-  return sample;
+  const found = SAMPLES.find((known) => known.name === name);
+  if (found === undefined) throw new Error(`no sample of ${name}`);
+  return found;
 };
