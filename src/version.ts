@@ -13,8 +13,7 @@ export const REVISION: string = readRevision();
 
 function readRevision(): string {
   try {
-    const text = readFileSync(new URL('revision.txt', import.meta.url), 'utf8').trim();
-    return text === '' ? 'unknown' : text;
+    return readFileSync(new URL('revision.txt', import.meta.url), 'utf8').trim() || 'unknown';
   } catch {
     return 'unknown';
   }

@@ -156,13 +156,7 @@ describe('api ends with 64 and sends nothing', () => {
     [['minningPool'], /did you mean miningPool\?$/],
     [[], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
     [['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
-    [['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
-    [['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],
     [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],
-    [
-      withOrder({ ...ORDER, client_order_id: 'a' }, '--yes'),
-      /"client_order_id".*did you mean clientOrderId\?$/,
-    ],
     [['ping', '{"a":1}'], /ping takes no arguments/],
     [['orderHistory'], /--access-token-file: missing/],
     [

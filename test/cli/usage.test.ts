@@ -13,7 +13,6 @@ test.each([
     'exchange --profile life',
     /^killswitchd exchange: .*'life' is invalid. Allowed choices are documented, live.\nTry: /,
   ],
-  ['api', /^killswitchd api: no operation is named; allowed: .*ping$/],
 ])('%s says which command it was, what is wrong, and where help is', async (line, says) => {
   const { code, out, err } = await run(line.split(' '));
   expect({ code, out, err: err.join('\n') }).toEqual({ code: 64, out: [], err: expect.stringMatching(says) });
