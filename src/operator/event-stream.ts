@@ -81,10 +81,7 @@ export function createEventStream({ clock, status, lastStatus }: EventStreamPart
       const stream: Stream = { raw, started: false, sentAtMs: clock.now().monoMs, behindSinceMs: null };
       streams.add(stream);
       onOver(reply, () => streams.delete(stream));
-      const first = await status().catch((error: unknown) => {
-        streams.delete(stream);
-        throw error;
-      });
+      const first = await status();
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
       stream.started = true;

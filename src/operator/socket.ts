@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { chmodSync, linkSync, lstatSync, mkdtempSync, rmSync, type Stats, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -71,16 +72,17 @@ export async function placeSocket(
   listen: (path: string) => Promise<unknown>,
   access: SocketAccess = 'owner',
 ): Promise<SocketFile> {
-  const left = await findLeftover(path);
   let folder: string | null = null;
   try {
+    const left = await findLeftover(path);
     folder = mkdtempSync(`${dirname(path)}/.`);
     const bound = join(folder, 's');
     await listen(bound);
     chmodSync(bound, MODES[access]);
-    const now = look(path);
+    const now = lstatSync(path, { throwIfNoEntry: false });
     // The number of a file that is gone is given to the next one, its time of change is not.
-    if (left !== null && now !== null && isSame(left, now) && left.ctimeMs === now.ctimeMs) unlinkSync(path);
+    if (left !== null && now !== undefined && isSame(left, now) && left.ctimeMs === now.ctimeMs)
+      unlinkSync(path);
     linkSync(bound, path);
     const own = lstatSync(path);
     const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
@@ -94,8 +96,8 @@ export async function placeSocket(
 
 /** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
 export async function checkSocketPlace(path: string): Promise<void> {
-  await findLeftover(path);
   try {
+    await findLeftover(path);
     rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true });
   } catch (error) {
     throw socketError(path, error);
@@ -104,8 +106,8 @@ export async function checkSocketPlace(path: string): Promise<void> {
 
 /** The socket that a daemon which was killed has left at the path, or null where there is nothing. */
 async function findLeftover(path: string): Promise<Stats | null> {
-  const found = look(path);
-  if (found === null) return null;
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return null;
   if (!found.isSocket()) {
     const text = 'there is something at this path that is no socket; move it away, or set another path';
     throw refuse(path, 'EEXIST', text);
@@ -122,23 +124,15 @@ async function findLeftover(path: string): Promise<Stats | null> {
 }
 
 /** The error code of an attempt to connect; null where somebody answered. */
-function knock(path: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = connect({ path });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(null);
-    });
-    socket.on('error', (error) => resolve(codeOf(error)));
-  });
-}
-
-function look(path: string): Stats | null {
+async function knock(path: string): Promise<string | null> {
+  const socket = connect({ path });
   try {
-    return lstatSync(path);
+    await once(socket, 'connect');
+    return null;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw socketError(path, error);
+    return codeOf(error);
+  } finally {
+    socket.destroy();
   }
 }
 
