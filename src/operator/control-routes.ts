@@ -56,21 +56,32 @@ type ValueOf<Schema> = Schema extends { type: 'string' }
 /** What a request says. Durations in seconds. */
 type Input = { readonly [K in Key]?: ValueOf<(typeof KEYS)[K]> };
 
-interface Call {
+/** What a listener knows of a request. */
+interface Origin {
+  /** When its first byte came in, on the monotonic clock. */
+  readonly arrivedMs: number;
+  /** Which listener it came over, and who can use that. */
+  readonly via: () => string;
+  /** Notes that it is carried out; false where it must not be any more. */
+  readonly begin: () => boolean;
+}
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of a request to the control listener. */
+    origin: Origin;
+  }
+}
+
+interface Call extends Origin {
   readonly input: Input;
   readonly queried: string | undefined;
-  /** On the monotonic clock. */
-  readonly arrivedMs: number;
   readonly sender: string | null;
-  readonly via: () => string;
 }
 
 /** A status and JSON, whole or in pieces. */
 type Answer = readonly [status: number, body: object | string | readonly string[]];
 
-/** What can be asked and brought about. */
-type Daemon = ControlSources;
-type Handler = (daemon: Daemon, call: Call) => Answer | Promise<Answer>;
+type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
 
 interface Route {
   readonly path: string;
@@ -103,18 +114,8 @@ const ROUTES: readonly Route[] = [
 ];
 export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
 
-/** What a listener knows of its requests. */
-interface RouteTools {
-  /** When a request came in, on the monotonic clock. */
-  readonly arrivedMs: (request: FastifyRequest) => number;
-  /** Which listener it came over, and who can use that. */
-  readonly via: (request: FastifyRequest) => string;
-  /** Notes that the request is carried out; false where it must not be any more. */
-  readonly begin: (request: FastifyRequest) => boolean;
-}
-
-/** Adds everything that can be asked to a listener. One of these serves all of them. */
-export function createRoutes(daemon: Daemon) {
+/** What adds everything that can be asked to a listener. One of these serves all of them. */
+export function createRoutes(daemon: ControlSources) {
   const send = createSender(daemon.clock);
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
@@ -127,20 +128,19 @@ export function createRoutes(daemon: Daemon) {
       underWay -= 1;
     }
   };
-  const handle = (route: Route, { arrivedMs, via, begin }: RouteTools) => {
+  const handle = (route: Route) => {
     // A beat counts whatever follows it, and a read changes nothing: both are answered at once.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const call: Call = {
+        ...request.origin,
         input: (request.body ?? {}) as Input,
         queried: (request.query as { bot?: string }).bot,
-        arrivedMs: arrivedMs(request),
         sender: oneLine(request.headers['user-agent']),
-        via: () => via(request),
       };
       // In the next turn it is known whether something unreadable followed in the same bytes.
       if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
-      if (!begin(request)) return reply.hijack();
+      if (!call.begin()) return reply.hijack();
       const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
       void reply.code(status);
       if (!Array.isArray(body))
@@ -150,15 +150,13 @@ export function createRoutes(daemon: Daemon) {
       return sent;
     };
   };
-  return {
-    add(app: FastifyInstance, tools: RouteTools): void {
-      for (const route of ROUTES) {
-        const { path, method, keys, needs = [], ofBot: hasBot = false } = route;
-        const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
-        const schema = { ...body, querystring: objectOf(hasBot ? ['bot'] : [], []) };
-        app.route({ method, url: path, schema, handler: handle(route, tools) });
-      }
-    },
+  return (app: FastifyInstance): void => {
+    for (const route of ROUTES) {
+      const { path, method, keys, needs = [], ofBot: hasBot = false } = route;
+      const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
+      const schema = { ...body, querystring: objectOf(hasBot ? ['bot'] : [], []) };
+      app.route({ method, url: path, schema, handler: handle(route) });
+    }
   };
 }
 
@@ -199,32 +197,32 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   return new ControlRefusal('invalid_value', text);
 }
 
-function announce({ onCommand }: Daemon, name: string, call: Call, markets: Commanded['markets']) {
+function announce({ onCommand }: ControlSources, name: string, call: Call, markets: Commanded['markets']) {
   const reason = call.input.reason ?? null;
   onCommand({ command: name, markets, reason, sender: call.sender, via: call.via() });
 }
 
 /** Takes a bot's word in, as old as its request is. */
-function take({ bots, hear, clock }: Daemon, says: BotWord, { input, queried, arrivedMs }: Call) {
+function take({ bots, hear, clock }: ControlSources, says: BotWord, { input, queried, arrivedMs }: Call) {
   const bot = chooseBot(queried, input.bot, bots());
   const proof = { session: input.session ?? null, seq: input.seq ?? null };
   return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - arrivedMs)) };
 }
 
-function beat(daemon: Daemon, call: Call): Answer {
+function beat(daemon: ControlSources, call: Call): Answer {
   const { bot, heard } = take(daemon, 'beat', call);
   const { armed, ...markets } = describeBot(bot, daemon);
   return [200, { armed, ...heard, bot, ttlSeconds: daemon.ttlMs() / 1000, ...markets }];
 }
 
-async function goodbye(daemon: Daemon, call: Call): Promise<Answer> {
+async function goodbye(daemon: ControlSources, call: Call): Promise<Answer> {
   const { bot, heard } = take(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
   const progress = await daemon.afterGoodbye(bot, waitMs(call.input));
   return answerOf(progress, { ...heard, bot });
 }
 
-function fail(daemon: Daemon, call: Call): Answer {
+function fail(daemon: ControlSources, call: Call): Answer {
   const { bot, heard } = take(daemon, 'fail', call);
   return [heard.counted ? 200 : 409, { ...heard, bot, ...describeFiring(bot, daemon) }];
 }
@@ -251,14 +249,14 @@ function answerOf(progress: readonly Progress[], more: object = {}): Answer {
   return [isImpossible ? 409 : done ? 200 : 202, { ...more, done, markets: progress }];
 }
 
-function acknowledge(daemon: Daemon, call: Call): Answer {
+function acknowledge(daemon: ControlSources, call: Call): Answer {
   const known = () => [...new Set([...daemon.markets(), ...daemon.cancelled()])];
   const markets = chooseMarkets(call.input.markets, { ...daemon, markets: known });
   announce(daemon, 'ack', call, markets);
   return [200, { acknowledged: daemon.acknowledge(markets) }];
 }
 
-async function reload(daemon: Daemon, call: Call): Promise<Answer> {
+async function reload(daemon: ControlSources, call: Call): Promise<Answer> {
   announce(daemon, 'reload', call, null);
   const report = await daemon.reload(waitMs(call.input));
   const { authorised, markets } = daemon.snapshot();
@@ -275,7 +273,7 @@ async function reload(daemon: Daemon, call: Call): Promise<Answer> {
   return [422, errorBody('config_rejected', text, { problems })];
 }
 
-function setLogLevel(daemon: Daemon, call: Call): Answer {
+function setLogLevel(daemon: ControlSources, call: Call): Answer {
   const { level, forSeconds } = call.input;
   const before = daemon.logLevel();
   if (level !== undefined) {
@@ -286,7 +284,7 @@ function setLogLevel(daemon: Daemon, call: Call): Answer {
   return [200, { level: daemon.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-function health(daemon: Daemon, { queried }: Call): Answer {
+function health(daemon: ControlSources, { queried }: Call): Answer {
   const whole = daemon.snapshot();
   const bot = queried === undefined ? null : chooseBot(queried, undefined, daemon.bots());
   const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
@@ -350,7 +348,7 @@ function listMarkets(markets: readonly MarketSnapshot[], describe: (market: Mark
 const READ_MS = 25;
 
 /** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */
-function describeBot(bot: string, { view, clock }: Daemon) {
+function describeBot(bot: string, { view, clock }: ControlSources) {
   const seen = view();
   const { wallMs } = clock.now();
   const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
@@ -372,7 +370,7 @@ function describeBot(bot: string, { view, clock }: Daemon) {
 }
 
 /** By when the timers of a bot that failed fire: what its reply says of each market. */
-function describeFiring(bot: string, { view, clock }: Daemon): object {
+function describeFiring(bot: string, { view, clock }: ControlSources): object {
   const { wallMs } = clock.now();
   return listMarkets(view().marketsOf(bot), ({ state, firesByWallMs }) => {
     const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - wallMs);

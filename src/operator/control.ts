@@ -51,13 +51,13 @@ export function startControl(options: ControlOptions) {
   const { sources, hide } = options;
   // The cut comes last: before, it would leave the beginning of a secret standing.
   const shown = (text: string | null) => (text === null ? null : hide(text).slice(0, LONGEST_SHOWN));
-  const routes = createRoutes({
+  const addRoutes = createRoutes({
     ...sources,
     onCommand: (command) =>
       sources.onCommand({ ...command, reason: shown(command.reason), sender: shown(command.sender) }),
   });
   const create = (address: ListenAddress, openTo: () => string) =>
-    createListener(options, routes, address, openTo);
+    createListener(options, addRoutes, address, openTo);
   return openAll('control', options.listen, create, options.access);
 }
 
@@ -82,15 +82,19 @@ function createTalks() {
 
 function createListener(
   options: ControlOptions,
-  routes: ReturnType<typeof createRoutes>,
+  addRoutes: (app: FastifyInstance) => void,
   address: ListenAddress,
   openTo: () => string,
 ): FastifyInstance {
   const { sources } = options;
   const checkSender = createSenderCheck(address, options.token);
-  const arrivals = new WeakMap<FastifyRequest, number>();
   const talkOf = createTalks();
   const refuse = refuser(options);
+  const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
+    if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
+    const withToken = options.token() === null ? '' : ', with the token';
+    return `http from ${remoteAddress}:${remotePort}${withToken}`;
+  };
   const app = fastify({
     ...LIMITS,
     schemaErrorFormatter: describeMistake,
@@ -106,8 +110,16 @@ function createListener(
     onRefused: () => sources.onRefused('too_many_connections'),
   });
   app.addHook('onRequest', async (request, reply) => {
-    arrivals.set(request, sources.clock.now().monoMs);
-    const talk = talkOf(request.raw.socket);
+    const { socket } = request.raw;
+    const talk = talkOf(socket);
+    request.origin = {
+      arrivedMs: sources.clock.now().monoMs,
+      via: () => viaOf(socket),
+      begin() {
+        if (!talk.broken) talk.begun += 1;
+        return !talk.broken;
+      },
+    };
     talk.unanswered += 1;
     reply.raw.once('close', () => {
       talk.unanswered -= 1;
@@ -134,20 +146,7 @@ function createListener(
     readBody(body, request.headers['content-type']),
   );
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
-  routes.add(app, {
-    arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
-    via: ({ raw: { socket } }) => {
-      if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
-      const withToken = options.token() === null ? '' : ', with the token';
-      return `http from ${socket.remoteAddress}:${socket.remotePort}${withToken}`;
-    },
-    begin({ raw: { socket } }) {
-      const talk = talkOf(socket);
-      if (talk.broken) return false;
-      talk.begun += 1;
-      return true;
-    },
-  });
+  addRoutes(app);
   return app;
 }
 

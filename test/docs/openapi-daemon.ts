@@ -138,9 +138,7 @@ const NOTES: Readonly<
 /** The HTTP surface of the daemon as OpenAPI 3.1, from the routes that its listeners register. */
 export async function daemonDocument() {
   const web = await routesOf((app) => addRoutes(app, {} as Pages));
-  const control = await routesOf((app) =>
-    createRoutes(createSpy().sources).add(app, { arrivedMs: () => 0, via: () => '', begin: () => true }),
-  );
+  const control = await routesOf(createRoutes(createSpy().sources));
   const codes = REFUSALS.map((code) => ({ code, status: new ControlRefusal(code, '').status }));
   return {
     ...headOf(
