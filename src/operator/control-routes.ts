@@ -78,8 +78,8 @@ interface Call extends Origin {
   readonly sender: string | null;
 }
 
-/** A status and JSON, whole or in pieces. */
-type Answer = readonly [status: number, body: object | string | readonly string[]];
+/** A status and what becomes JSON, or is JSON. */
+type Answer = readonly [status: number, body: object | string | Buffer];
 
 type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
 
@@ -116,7 +116,7 @@ export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, 
 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(daemon: ControlSources) {
-  const send = createSender(daemon.clock);
+  const send = createSender();
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
     if (underWay >= MAX_COMMANDS)
@@ -143,9 +143,9 @@ export function createRoutes(daemon: ControlSources) {
       if (!call.begin()) return reply.hijack();
       const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
       void reply.code(status);
-      if (!Array.isArray(body))
+      if (!Buffer.isBuffer(body))
         return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
-      const sent = await send(reply, async () => body as readonly string[]);
+      const sent = await send(reply, async () => body);
       if (sent === null) throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
       return sent;
     };

@@ -24,8 +24,8 @@ export interface ControlSources {
     readonly phase: Snapshot['phase'];
     readonly marketsOf: (bot: string) => readonly MarketSnapshot[];
   };
-  /** The status document as JSON in pieces, as the web listener serves it. */
-  readonly status: () => Promise<readonly string[]>;
+  /** The status document as JSON, as the web listener serves it. */
+  readonly status: () => Promise<Buffer>;
   readonly markets: () => readonly string[];
   /** The other shard that guards the market; null where none does. */
   readonly elsewhere: (market: string) => { readonly index: number; readonly count: number } | null;

@@ -6,10 +6,10 @@ import { onOver } from './share.ts';
 
 interface EventStreamParts {
   readonly clock: Clock;
-  /** The brief status as JSON in pieces; may be shared with others and up to a second old. */
-  readonly status: () => Promise<readonly string[]>;
+  /** The brief status as a line of JSON; may be shared with others and up to a second old. */
+  readonly status: () => Promise<Buffer>;
   /** The same, made now: the last status of a stream must be the newest. */
-  readonly lastStatus: () => Promise<readonly string[]>;
+  readonly lastStatus: () => Promise<Buffer>;
 }
 
 interface Stream {
@@ -102,8 +102,8 @@ export function createEventStream({ clock, status, lastStatus }: EventStreamPart
   };
 }
 
-function toEvent(json: readonly string[]): Buffer {
-  return Buffer.from(`event: status\ndata: ${json.join('').trimEnd()}\n\n`);
+function toEvent(line: Buffer): Buffer {
+  return Buffer.concat([Buffer.from('event: status\ndata: '), line, Buffer.from('\n')]);
 }
 
 /** Writes, unless what was written before is still waiting; lets the reader go where that lasts too long. */

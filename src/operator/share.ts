@@ -1,7 +1,5 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
-import { createBreather } from '../util/pace.ts';
 
 /** A result stays fresh for 20 times as long as it took to make: readers use at most 5 % of the event loop. */
 const FRESH_FACTOR = 20;
@@ -52,25 +50,18 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
 const MAX_BODIES = 32;
 
 /**
- * Sends bodies in pieces, as fast as their readers take them and with breaks for the event loop. Resolves with null, and
- * sends nothing, while too many others are on their way.
+ * Sends bodies. As bytes, one body waits for however many readers without a copy of it. Resolves with null, and sends
+ * nothing, while too many others are on their way.
  */
-export function createSender(clock: Clock) {
-  const breathe = createBreather(clock);
+export function createSender() {
   let underWay = 0;
-  async function* paced(pieces: Iterable<string | Uint8Array>) {
-    for (const piece of pieces) {
-      await breathe();
-      yield piece;
-    }
-  }
-  return async (reply: FastifyReply, body: () => Promise<Iterable<string | Uint8Array>>) => {
+  return async (reply: FastifyReply, body: () => Promise<Buffer>) => {
     if (underWay >= MAX_BODIES) return null;
     underWay += 1;
     onOver(reply, () => {
       underWay -= 1;
     });
-    return reply.send(Readable.from(paced(await body()), { objectMode: false }));
+    return reply.send(await body());
   };
 }
 

@@ -166,21 +166,16 @@ export function describeStatus(input: StatusInput, selection: Selection): Status
   return { ...describeAllButMarkets(input, figures, selection), markets: shown.map(describeMarket) };
 }
 
-/** The status document as JSON in pieces; the event loop is given back between them. */
-export async function renderStatus(
-  input: StatusInput,
-  selection: Selection,
-  clock: Clock,
-): Promise<readonly string[]> {
+/** The status document as JSON, which is made in pieces: the event loop is given back between them. */
+export async function renderStatus(input: StatusInput, selection: Selection, clock: Clock): Promise<Buffer> {
   const { shown, figures } = tally(input, selection);
   const head = JSON.stringify(describeAllButMarkets(input, figures, selection));
-  const chunks = [`${head.slice(0, -1)},"markets":[`];
+  const pieces = [Buffer.from(`${head.slice(0, -1)},"markets":[`)];
   const breathe = createBreather(clock);
   for (let first = 0; first < shown.length; first += BATCH_MARKETS) {
     const batch = shown.slice(first, first + BATCH_MARKETS).map(describeMarket);
-    chunks.push(`${first === 0 ? '' : ','}${JSON.stringify(batch).slice(1, -1)}`);
+    pieces.push(Buffer.from(`${first === 0 ? '' : ','}${JSON.stringify(batch).slice(1, -1)}`));
     await breathe();
   }
-  chunks.push(']}\n');
-  return chunks;
+  return Buffer.concat([...pieces, Buffer.from(']}\n')]);
 }

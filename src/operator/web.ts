@@ -13,8 +13,8 @@ import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
 interface MetricsPage {
-  /** In pieces, built without holding the event loop; in OpenMetrics with `open`. */
-  render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<readonly string[]>;
+  /** Built without holding the event loop; in OpenMetrics with `open`. */
+  render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<Buffer>;
 }
 
 export interface WebOptions {
@@ -48,7 +48,7 @@ export async function startWeb(options: WebOptions) {
   });
   return {
     addresses,
-    /** The status document in pieces, as the listeners serve it. */
+    /** The status document, as the listeners serve it. */
     status: pages.status,
     /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
     async close(): Promise<void> {
@@ -139,9 +139,11 @@ function createPages(sources: WebOptions) {
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
-    page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))]),
+    page: shareWhileFresh(clock, () =>
+      Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
+    ),
     events: createEventStream({ clock, status: briefStatus, lastStatus }),
-    send: createSender(clock),
+    send: createSender(),
   };
 }
 
@@ -149,7 +151,7 @@ function createPages(sources: WebOptions) {
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
   /** Sends a body, or 503 while too many others are on their way. */
-  const send = async (reply: FastifyReply, type: string, body: () => Promise<Iterable<string>>) => {
+  const send = async (reply: FastifyReply, type: string, body: () => Promise<Buffer>) => {
     const sent = await pages.send(reply.type(type), body);
     return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
   };

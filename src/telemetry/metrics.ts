@@ -59,10 +59,10 @@ export function createMetrics(options: MetricsOptions) {
     /** Counts what happened. Notices about bots that are gone are ignored. */
     observe,
     /**
-     * The page in pieces, a metric each, of the state that `snapshot` shows; OpenMetrics with `open`. The event loop is
-     * given back between two metrics.
+     * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
+     * given back between them.
      */
-    render: (snapshot: Snapshot, now: Instant, open = false): Promise<string[]> => {
+    render: (snapshot: Snapshot, now: Instant, open = false): Promise<Buffer> => {
       seen = { snapshot, wallMs: now.wallMs, shard };
       return render(families.registry, clock, open);
     },
@@ -130,17 +130,17 @@ function createBotCounts(clock: Clock, families: ReturnType<typeof declareFamili
   };
 }
 
-async function render(registry: Registry, clock: Clock, open: boolean): Promise<string[]> {
-  const pieces: string[] = [];
+async function render(registry: Registry, clock: Clock, open: boolean): Promise<Buffer> {
+  const pieces: Buffer[] = [];
   const breathe = createBreather(clock, SLICE_MS);
   for (const metric of registry.getMetricsAsArray() as unknown as Metric[]) {
     for await (const piece of linesOf(metric, open)) {
-      pieces.push(piece);
+      pieces.push(Buffer.from(piece));
       await breathe();
     }
   }
-  if (open) pieces.push('# EOF\n');
-  return pieces;
+  if (open) pieces.push(Buffer.from('# EOF\n'));
+  return Buffer.concat(pieces);
 }
 
 /**

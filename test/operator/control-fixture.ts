@@ -58,7 +58,7 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
       const { phase, markets: all } = snapshot();
       return { phase, marketsOf: (name) => all.filter(({ bot, leaving }) => bot === name && !leaving) };
     },
-    status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
+    status: async () => Buffer.from('{"schemaVersion":1,"markets":[]}'),
     markets: () => ['BTC_USDT', 'ETH_USDT'],
     elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
     bots: () => ['main', 'maker'],

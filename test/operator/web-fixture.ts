@@ -28,14 +28,14 @@ afterEach(async () => {
 export async function start(
   snapshot: () => Snapshot = () => sampleSnapshot(),
   listen: readonly string[] = ['127.0.0.1:0'],
-  page: readonly string[] = ['metric_a 1\n', 'metric_b 2\n'],
+  page = 'metric_a 1\nmetric_b 2\n',
   itsClock: Clock = clock,
   cancellations: readonly Cancellation[] = [],
 ): Promise<Web> {
   const web = await startWeb({
     listen: listen.map(addressOf),
     snapshot,
-    metrics: { render: async (_, __, open) => (open ? [...page, '# EOF\n'] : [...page]) },
+    metrics: { render: async (_, __, open) => Buffer.from(open ? `${page}# EOF\n` : page) },
     recentEvents: () => [LAPSE],
     cancellations: () => cancellations,
     version: '1.2.3',

@@ -73,7 +73,7 @@ function createStage(): Stage {
       web = await startWeb({
         listen: [{ kind: 'tcp', text: `127.0.0.1:${port}`, host: '127.0.0.1', port }],
         snapshot: () => snapshotOf(stage),
-        metrics: { render: async () => [] },
+        metrics: { render: async () => Buffer.from('') },
         recentEvents: () => stage.events,
         cancellations: () => stage.cancellations,
         version: '0.1.0',

@@ -25,7 +25,7 @@ export async function renderPage(
   open = false,
 ): Promise<string> {
   const now = { ...createSystemClock().now(), wallMs: 1_795_000_010_000 };
-  return (await metrics.render(snapshot, now, open)).join('');
+  return String(await metrics.render(snapshot, now, open));
 }
 
 /** Every sample of a page by name and labels, as Prometheus would read it; none may be there twice. */
