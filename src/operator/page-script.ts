@@ -52,7 +52,6 @@ function show() {
   const template = document.createElement('template');
   template.innerHTML = '<div id="page">' + body.html + '</div>';
   morph(document.getElementById('page'), template.content.firstElementChild);
-  for (const bar of document.querySelectorAll('[data-bar]')) moveBar(bar, Number(bar.dataset.share), Number(bar.dataset.rate));
 }
 
 function announce(next) {
@@ -89,36 +88,6 @@ document.addEventListener('click', ({ target }) => {
   page = Number(target.dataset.page);
   show();
 });
-`;
-
-/**
- * Moves bars between two states. The attribute `transform` of a bar always says where it stands; an animation on top of
- * it drains it smoothly, without work for the page, until the next state differs from where it would be. Who asks for
- * reduced motion gets the attribute alone.
- */
-const BARS = `
-const bars = new WeakMap(), lessMotion = matchMedia('(prefers-reduced-motion: reduce)');
-const REFILL_MS = 400, SAME = 0.012;
-const scaled = (share) => ({ transform: 'scaleX(' + Math.min(1, Math.max(0, share)) + ')' });
-
-function moveBar(bar, share, rate) {
-  const old = bars.get(bar);
-  const shown = old === undefined ? share : old.share + old.rate * (performance.now() - old.atMs) / 1000;
-  if (lessMotion.matches || rate === 0) {
-    if (old !== undefined) old.animation.cancel();
-    bars.delete(bar);
-    return;
-  }
-  if (old !== undefined && old.rate === rate && Math.abs(shown - share) < SAME) return;
-  if (old !== undefined) old.animation.cancel();
-  const end = rate < 0 ? 0 : 1, duration = Math.max(1, (end - share) / rate * 1000), refill = Math.min(REFILL_MS, duration / 2);
-  const animation = bar.animate([
-    { ...scaled(shown), easing: 'ease-out' },
-    { ...scaled(share + rate * refill / 1000), offset: refill / duration },
-    scaled(end),
-  ], { duration, fill: 'forwards' });
-  bars.set(bar, { share, rate, atMs: performance.now(), animation });
-}
 `;
 
 /**
@@ -181,9 +150,9 @@ function failStream() {
 
 async function ask() {
   asking = true;
-  const giveUp = new AbortController(), timer = setTimeout(() => giveUp.abort(), GIVE_UP_MS);
   try {
-    const reply = await fetch('/api/v1/status?view=page&find=' + encodeURIComponent(searched()), { signal: giveUp.signal, cache: 'no-store' });
+    const asked = { signal: AbortSignal.timeout(GIVE_UP_MS), cache: 'no-store' };
+    const reply = await fetch('/api/v1/status?view=page&find=' + encodeURIComponent(searched()), asked);
     if (!reply.ok) throw new Error('status ' + reply.status);
     const wasGone = connection.gone !== null;
     heard(await reply.text(), 'poll');
@@ -191,27 +160,23 @@ async function ask() {
   } catch {
     if (performance.now() - connection.heardMs > LOST_MS) lose('lost');
   }
-  clearTimeout(timer);
   askFromMs = performance.now() + (document.hidden ? ASK_HIDDEN_MS : connection.gone === null ? ASK_MS : ASK_GONE_MS);
   asking = false;
 }
 
 function keepInTouch() {
   const nowMs = performance.now(), sinceHeardMs = nowMs - connection.heardMs;
-  if (stream !== null && document.hidden) {
-    closeStream();
-    askFromMs = nowMs + ASK_HIDDEN_MS;
-  }
   // The stream is the same for everybody: what is sought beyond it is asked for.
-  if (stream !== null && searched() !== '') {
+  const wantsStream = !document.hidden && searched() === '';
+  if (stream !== null && !wantsStream) {
     closeStream();
-    askFromMs = nowMs;
+    askFromMs = document.hidden ? nowMs + ASK_HIDDEN_MS : nowMs;
   }
   if (stream !== null && nowMs - streamSaidMs > QUIET_STREAM_MS) return failStream();
   const slept = Date.now() - connection.heardAt * 1000 - sinceHeardMs > SLEPT_MS;
   const quiet = !document.hidden && Math.min(sinceHeardMs, nowMs - seenMs) > LOST_MS;
   if (slept || quiet) lose('lost');
-  if (stream === null && !document.hidden && connection.gone === null && nowMs >= streamFromMs && searched() === '') openStream();
+  if (stream === null && wantsStream && connection.gone === null && nowMs >= streamFromMs) openStream();
   if (stream === null && !asking && nowMs >= askFromMs) ask();
 }
 
@@ -234,4 +199,4 @@ setInterval(() => {
 }, TURN_MS);
 `;
 
-export const PAGE_SCRIPT = `'use strict';\n${VIEW_SOURCE}\n${SHOW}${BARS}${LINK}${START}`;
+export const PAGE_SCRIPT = `'use strict';\n${VIEW_SOURCE}\n${SHOW}${LINK}${START}`;

@@ -41,12 +41,11 @@ function viewBadge(word: string, tone: Tone, look: View): Markup {
   return html`<span class="badge" data-tone="${shown}"><i aria-hidden="true">${look.say.iconOf(shown)}</i><span>${past}</span></span>`;
 }
 
-/** A bar that empties as time passes, by `1 / full` each second; the script moves it between two states. */
-function viewBar(left: number, full: number, gone: Look['gone'], mark: number | null): Markup {
+/** How much of `full` is left; the style sheet moves a bar from one state to the next. */
+function viewBar(left: number, full: number, mark: number | null): Markup {
   const share = full <= 0 ? 0 : Math.round(Math.min(1, Math.max(0, left / full)) * 1000) / 1000;
-  const rate = gone !== null || share === 0 || full <= 0 ? 0 : -1 / full;
   const due = mark === null ? '' : html`<path class="due" d="M${Math.round(1000 * mark)} 0V10"/>`;
-  return html`<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect width="1000" height="10" data-bar data-share="${share}" data-rate="${rate}" transform="scale(${share} 1)"/>${due}</svg>`;
+  return html`<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect width="1000" height="10" transform="scale(${share} 1)"/>${due}</svg>`;
 }
 
 /** The plot of the slack at the last renewals: newest at the right, 100 % at the top of a box of 240 by 40. */
@@ -77,7 +76,7 @@ function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look
   const answer = market.lastAnswerSeconds === null ? '–' : look.say.saySeconds(market.lastAnswerSeconds);
   return html`<li class="market" data-key="${market.market}" data-tone="${tone}">
 <div class="who"><div class="title"><h3>${market.market}</h3>${viewBadge(state, down ? 'bad' : look.say.toneOf(state), look)}</div><p class="small">${market.types === null ? 'all orders' : market.types.join(', ')} · bot ${market.bot}</p></div>
-<div class="time"><p><span class="big">${remaining}</span> <span class="small">${label}</span></p>${viewBar(left, full, look.gone, Math.max(0, 1 - market.renewEverySeconds / full))}</div>${viewSlack(market.slackHistory)}
+<div class="time"><p><span class="big">${remaining}</span> <span class="small">${label}</span></p>${viewBar(left, full, Math.max(0, 1 - market.renewEverySeconds / full))}</div>${viewSlack(market.slackHistory)}
 ${cancelled === undefined ? '' : said(`Orders ${look.say.sayCancelled(cancelled, look.now)}.`)}${said(problem)}${said(look.say.sayNote(market, look.now))}
 <details><summary>Numbers, promise and stop<span class="spoken"> of ${market.market}</span></summary><dl class="numbers">${number('Timer', look.say.saySeconds(market.timeoutSeconds))}${number('Renewed every', look.say.saySeconds(market.renewEverySeconds))}${number('Survives outages of', look.say.saySeconds(market.survivesSeconds))}${number('Last answer', answer)}${number('Renewals', look.say.sayCount(market.renewals))}${number('Failures', look.say.sayCount(market.failures))}${number('Lapses', look.say.sayCount(lapses))}</dl><p>${market.promise.join('\n')}</p><p>If this daemon were stopped now: ${market.onStop}.</p></details></li>`;
 }
@@ -196,7 +195,7 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
     const heard = `${age === null ? 'no sign of life yet' : last}${good} (${bot.mode})`;
     const sign = bot.mode === 'none' ? 'nobody checks that it lives' : heard;
     const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
-    return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, look.gone, null)}</li>`;
+    return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, null)}</li>`;
   });
   const baseRows = bases.map((base) => {
     const { url, up, pingSeconds, lastProblem } = base;

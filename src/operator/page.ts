@@ -32,7 +32,7 @@ a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-o
   color: var(--fore); font-size: 13px; font-weight: 600; white-space: nowrap; }
 .badge i { font-weight: 700; width: 1em; text-align: center; }
 .bar { display: block; width: 100%; height: 12px; border-radius: 6px; background: var(--track); }
-.bar rect { fill: var(--bar); } .bar .due { fill: none; stroke: var(--ink); opacity: .3; stroke-width: 2; vector-effect: non-scaling-stroke; }
+.bar rect { fill: var(--bar); transition: transform .25s linear; } .bar .due { fill: none; stroke: var(--ink); opacity: .3; stroke-width: 2; vector-effect: non-scaling-stroke; }
 
 header[data-tone] { border-top: 4px solid var(--bar); }
 header { position: sticky; top: 0; z-index: 1; border-bottom: 1px solid var(--line); background: var(--surface); }
@@ -79,7 +79,7 @@ h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015e
 .said { grid-column: 1 / -1; padding: 7px 12px; border-radius: 8px; background: var(--wash); color: var(--fore); font-size: 14px; overflow-wrap: anywhere; }
 .numbers { display: grid; grid-template-columns: repeat(auto-fill, minmax(112px, 1fr)); gap: 8px 20px; padding-top: 10px; }
 [data-dense=yes] .markets { grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 8px; } [data-dense=yes] .market { grid-template-columns: minmax(0, 1fr); gap: 4px; padding: 10px 16px; }
-[data-dense=yes] .slack { display: none; } [data-dense=yes] .big { font-size: 20px; line-height: 26px; } [data-dense=yes] h3 { font-size: 16px; } [data-dense=yes] .who .small { margin-top: 0; }
+[data-dense=yes] .slack { display: none; } [data-dense=yes] .bar rect { transition-duration: 1s; } [data-dense=yes] .big { font-size: 20px; line-height: 26px; } [data-dense=yes] h3 { font-size: 16px; } [data-dense=yes] .who .small { margin-top: 0; }
 .numbers dt { font-size: 12.5px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
 details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wrap: anywhere; }
@@ -96,7 +96,7 @@ details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wr
 footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
 
 [data-gone=lost] main, [data-gone=ended] main { --surface: var(--ground); --fill: var(--idle); --fill-warn: var(--idle); --fill-bad: var(--idle); }
-[data-gone=lost] .bar rect, [data-gone=ended] .bar rect { fill: var(--idle); opacity: .45; }
+[data-gone=lost] .bar rect, [data-gone=ended] .bar rect { fill: var(--idle); opacity: .45; transition: none; }
 [data-gone=lost] .big, [data-gone=ended] .big, [data-gone=lost] .tiles dd, [data-gone=ended] .tiles dd { color: var(--soft); }
 
 @media (max-width: 1020px) { .tiles { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); } }
@@ -109,7 +109,7 @@ footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); disp
   .market { grid-template-columns: minmax(0, 1fr); padding: 16px; }
   .pair { grid-template-columns: minmax(0, 1fr); } .panel > li { padding: 11px 16px; } .row .small { margin-left: 0; width: 100%; }
   .events { display: block; } .events > li { grid-template-columns: 16px minmax(0, 1fr); gap: 0 8px; } .events time { order: 1; font-size: 13px; } .events > li > span { order: 2; grid-column: 2; } }
-@media (prefers-reduced-motion: reduce) { .dot { animation: none; } }
+@media (prefers-reduced-motion: reduce) { .dot { animation: none; } .bar rect { transition: none; } }
 @media print { details, header .link { display: none; } }
 `;
 

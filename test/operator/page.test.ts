@@ -214,11 +214,6 @@ describe('the status page', () => {
     expect(html).toMatch(/Worst bot<\/dt><dd>failed/);
   });
 
-  test('moves nothing once the daemon is gone', () => {
-    expect(look({}).html).toMatch(/data-rate="-/);
-    expect(look({}, {}, { elapsedSeconds: 5, now: NOW + 5, gone: 'lost' }).html).not.toMatch(/data-rate="-/);
-  });
-
   test('shows a document of an earlier daemon, which lacks what was added since', () => {
     const { nextExpiry: _, runningDown: __, ...earlier } = documentOf();
     const { summary } = viewPage(earlier as StatusDocument, LOADED);
