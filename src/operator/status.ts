@@ -69,59 +69,54 @@ function describeMarket(seen: MarketSnapshot) {
  * every read, and a page asks every second.
  */
 function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection) {
-  const stops = new Map<string, { does: string; count: number; markets: string[] }>();
-  const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
   const cancelled = new Set(cancellations.map(({ market }) => market));
+  const rows = snapshot.markets.map((seen) => {
+    const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
+    const isFalling = !wanted && state !== 'deleted' && (firesByWallMs ?? 0) > now.wallMs;
+    const fallsBy = isFalling ? toSeconds(firesByWallMs) : null;
+    const urgency = urgencyOf(state, cancelled.has(market));
+    const sureMs = wanted ? (guaranteedMs ?? 0) : 0;
+    return { seen, market, bot, state, urgency, onStop, lapses, sureMs, fallsBy };
+  });
+  const armed = rows.filter(({ sureMs }) => sureMs > 0);
+  const [next] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
+  const falling = rows.flatMap(({ market, fallsBy }) => (fallsBy === null ? [] : { market, by: fallsBy }));
+  falling.sort((one, other) => one.by - other.by);
+  const [first] = falling;
   const sought = find.toLowerCase();
-  const found: { readonly seen: MarketSnapshot; readonly urgency: number }[] = [];
-  const runningDown: { readonly market: string; readonly by: number }[] = [];
-  let [lapses, protectedCount, leastMs] = [0, 0, Number.POSITIVE_INFINITY];
-  let nextExpiry: MarketSnapshot | null = null;
-  for (const seen of snapshot.markets) {
-    const { market, state, onStop, wanted, firesByWallMs } = seen;
-    const guaranteedMs = wanted ? (seen.guaranteedMs ?? 0) : 0;
-    byState[state] += 1;
-    lapses += seen.lapses;
-    if (guaranteedMs > 0) protectedCount += 1;
-    if (guaranteedMs > 0 && guaranteedMs < leastMs) [nextExpiry, leastMs] = [seen, guaranteedMs];
-    if (!wanted && state !== 'deleted' && firesByWallMs !== null && firesByWallMs > now.wallMs)
-      runningDown.push({ market, by: toSeconds(firesByWallMs) });
-    let stop = stops.get(onStop);
-    if (stop === undefined) stops.set(onStop, (stop = { does: onStop, count: 0, markets: [] }));
-    stop.count += 1;
-    if (stop.markets.length < NAMED_MARKETS) stop.markets.push(market);
-    if (sought !== '' && !`${market} ${seen.bot}`.toLowerCase().includes(sought)) continue;
-    found.push({ seen, urgency: urgencyOf(state, cancelled.has(market)) });
-  }
+  const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
   // In the order of the configuration where all fit; else the worst first.
   if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
-  runningDown.sort((one, other) => one.by - other.by);
-  const [first] = runningDown;
   return {
     shown: found.slice(0, limit).map(({ seen }) => seen),
     figures: {
-      whatAStopWouldDo: [...stops.values()],
+      whatAStopWouldDo: [...Map.groupBy(rows, ({ onStop }) => onStop)].map(([does, some]) => {
+        const markets = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
+        return { does, count: some.length, markets };
+      }),
       matchingCount: found.length,
-      protectedCount,
+      protectedCount: armed.length,
       /** The protected market whose time is up first, also where it is not shown. */
-      nextExpiry: describeNextExpiry(nextExpiry),
+      nextExpiry: describeNextExpiry(next?.seen),
       /** Of the timers that nobody renews: the first and the last to fire. */
       runningDown:
         first === undefined
           ? null
           : {
-              count: runningDown.length,
+              count: falling.length,
               market: first.market,
               firstBy: first.by,
-              lastBy: runningDown.at(-1)?.by ?? first.by,
+              lastBy: falling.at(-1)?.by ?? first.by,
             },
-      marketsByState: byState,
-      lapseCount: lapses,
+      marketsByState: Object.fromEntries(
+        MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
+      ) as Record<MarketPhase, number>,
+      lapseCount: rows.reduce((sum, { lapses }) => sum + lapses, 0),
     },
   };
 }
 
-function describeNextExpiry(seen: MarketSnapshot | null) {
+function describeNextExpiry(seen: MarketSnapshot | undefined) {
   if (seen?.expiryWallMs == null) return null;
   const { market, timeoutMs, expiryWallMs } = seen;
   return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs) };
