@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
@@ -123,7 +123,7 @@ export interface Reply {
 }
 
 export interface Asked {
-  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS' | 'PATCH';
+  readonly method?: string;
   readonly headers?: Record<string, string>;
   /** Sent as it is where it is a text, else as JSON. */
   readonly body?: unknown;
@@ -132,27 +132,29 @@ export interface Asked {
 /** Something that asks one of the listeners over its own connections. */
 export type Asker = (path: string, asked?: Asked) => Promise<Reply>;
 
-/** Asks the listener at this address, over as many connections as there are requests. */
-export function asker(address: string | undefined, connections = 1): Asker {
+/** Asks the listener at this address over one connection, with POST unless told otherwise; of a stream its first event. */
+export function asker(address: string | undefined): Asker {
   const path = address?.startsWith('unix:') === true ? address.slice('unix:'.length) : null;
-  const agent = new Agent({ connections, ...(path === null ? {} : { connect: { socketPath: path } }) });
+  const agent = new Agent({ connections: 1, ...(path === null ? {} : { connect: { socketPath: path } }) });
   agents.add(agent);
   return async (target, { method = 'POST', headers = {}, body } = {}) => {
     const isText = typeof body === 'string';
     const type = body === undefined || isText ? {} : { 'content-type': 'application/json' };
-    const {
-      statusCode,
-      headers: answered,
-      body: stream,
-    } = await request(`${path === null ? address : 'http://localhost'}${target}`, {
-      method,
+    const reply = await request(`${path === null ? address : 'http://localhost'}${target}`, {
+      method: method as Dispatcher.HttpMethod,
       headers: { ...type, ...headers },
       ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
       dispatcher: agent,
     });
-    const text = await stream.text();
-    const isJson = /^[[{]/.test(text);
-    return { status: statusCode, headers: answered, text, body: isJson ? JSON.parse(text) : null };
+    let text = '';
+    const kind = String(reply.headers['content-type']);
+    const isStream = kind.startsWith('text/event-stream');
+    for await (const chunk of reply.body) {
+      text += String(chunk);
+      if (isStream && /^data:.*\n\n/m.test(text)) break;
+    }
+    const isJson = kind.startsWith('application/json') && text !== '';
+    return { status: reply.statusCode, headers: reply.headers, text, body: isJson ? JSON.parse(text) : null };
   };
 }
 

@@ -1,11 +1,10 @@
-import { request } from 'node:http';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
 import type { Clock, RecentEvent } from '../../src/ports.ts';
-import { addressOf } from './control-fixture.ts';
+import { addressOf, asker } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -45,33 +44,9 @@ export async function start(
   return web;
 }
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: Record<string, string | string[] | undefined>;
-  readonly body: string;
-}
-
-/** One request with any method and headers, which `fetch` would not let through; of a stream its first event. */
-export function ask(
-  web: Web,
-  path: string,
-  method = 'GET',
-  headers: Record<string, string> = {},
-): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request(`${web.addresses[0]}${path}`, { method, headers, agent: false }, (incoming) => {
-      let body = '';
-      const done = () => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body });
-      const isStream = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
-      incoming.on('data', (data) => {
-        body += String(data);
-        if (!isStream || !/^data:.*\n\n/m.test(body)) return;
-        incoming.destroy();
-        done();
-      });
-      incoming.on('end', done);
-    });
-    outgoing.on('error', reject);
-    outgoing.end(method === 'POST' ? '<beat/>' : undefined);
-  });
+/** One request over a connection of its own; of a stream its first event. */
+export async function ask(web: Web, path: string, method = 'GET', headers: Record<string, string> = {}) {
+  const sent = method === 'POST' ? { body: '<beat/>' } : {};
+  const { text, ...reply } = await asker(web.addresses[0])(path, { method, headers, ...sent });
+  return { ...reply, body: text };
 }
