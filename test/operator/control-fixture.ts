@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type Dispatcher, request } from 'undici';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
 import { ControlRefusal, type ControlSources, type Refusal } from '../../src/operator/control-sources.ts';
@@ -13,23 +13,10 @@ import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 export const clock = createSystemClock();
 export const TCP = '127.0.0.1:0';
 
-const folders = new Set<string>();
-type Control = Awaited<ReturnType<typeof startControl>>;
-const open = new Set<Control>();
-const agents = new Set<Agent>();
-const sockets = new Set<Socket>();
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy();
-  await Promise.all([...agents].map((agent) => agent.destroy()));
-  await Promise.all([...open].map((control) => control.close()));
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-  for (const all of [sockets, agents, open, folders]) all.clear();
-});
-
 /** A directory that is removed after the test. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'control-'));
-  folders.add(folder);
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -107,11 +94,18 @@ export async function start(
   token: () => string | null = () => null,
   access: 'owner' | 'group' = 'owner',
   hide: (text: string) => string = (text) => text,
-): Promise<Control> {
+): ReturnType<typeof startControl> {
   const { sources } = spy;
   const control = await startControl({ listen: listen.map(addressOf), access, token, sources, hide });
-  open.add(control);
+  onTestFinished(control.close);
   return control;
+}
+
+/** A daemon that writes down what it was asked, its listener, and who asks it; on a Unix socket unless told otherwise. */
+export async function open(changes: Partial<ControlSources> = {}, listen?: string) {
+  const spy = createSpy(changes);
+  const { addresses, close } = await start(spy, listen === undefined ? undefined : [listen]);
+  return { ...spy, spy, address: addresses[0], ask: asker(addresses[0]), close };
 }
 
 export interface Reply {
@@ -136,7 +130,7 @@ export type Asker = (path: string, asked?: Asked) => Promise<Reply>;
 export function asker(address: string | undefined): Asker {
   const path = address?.startsWith('unix:') === true ? address.slice('unix:'.length) : null;
   const agent = new Agent({ connections: 1, ...(path === null ? {} : { connect: { socketPath: path } }) });
-  agents.add(agent);
+  onTestFinished(() => agent.destroy());
   return async (target, { method = 'POST', headers = {}, body } = {}) => {
     const isText = typeof body === 'string';
     const type = body === undefined || isText ? {} : { 'content-type': 'application/json' };
@@ -164,7 +158,7 @@ export function dial(address: string | undefined): Socket {
     address?.startsWith('unix:') === true
       ? connect({ path: address.slice('unix:'.length) })
       : connect(Number(new URL(address ?? '').port), '127.0.0.1');
-  sockets.add(socket);
+  onTestFinished(() => void socket.destroy());
   socket.on('error', () => {});
   return socket;
 }

@@ -1,16 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Refusal } from '../../src/operator/control-sources.ts';
-import {
-  type Asked,
-  asker,
-  codeOf,
-  createSpy,
-  messageOf,
-  refusal,
-  refusalOf,
-  start,
-  TCP,
-} from './control-fixture.ts';
+import { type Asked, codeOf, messageOf, open, refusal, refusalOf, TCP } from './control-fixture.ts';
 
 const TWO_BOTS = 'found "main" in the query and "maker" in the body';
 const FORM = 'application/x-www-form-urlencoded';
@@ -75,19 +65,16 @@ const EVERYWHERE: readonly (readonly [
 ];
 
 // At a socket the same: `test/process/control.test.ts` asks a daemon over both.
-const open = async (spy: ReturnType<typeof createSpy>) => asker((await start(spy, [TCP])).addresses[0]);
-
 test.each(EVERYWHERE)('%s is refused and changes nothing', async (_, path, asked, code, part) => {
-  const spy = createSpy();
-  const reply = await (await open(spy))(`/v1/${path}`, asked);
+  const { ask, spy } = await open({}, TCP);
+  const reply = await ask(`/v1/${path}`, asked);
   expect(refusalOf(reply, spy)).toEqual(refusal(code));
   expect(messageOf(reply)).toContain(part);
   if (code === 'wrong_method') expect(reply.headers['allow']).toMatch(/^(POST|GET, HEAD)$/);
 });
 
 test('the place of a mistake in JSON is named, and none of its text', async () => {
-  const spy = createSpy();
-  const ask = await open(spy);
+  const { ask, calls } = await open({}, TCP);
   for (const [body, place] of [
     ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2 column 19'],
     ['{"level":"debug"', 'line 1 column 17'],
@@ -99,28 +86,27 @@ test('the place of a mistake in JSON is named, and none of its text', async () =
     expect([reply.status, codeOf(reply)]).toEqual([400, 'malformed_json']);
     expect(messageOf(reply)).toBe(`the body is not JSON: ${place} cannot be read`);
   }
-  expect(spy.calls).toEqual([]);
+  expect(calls).toEqual([]);
 });
 
 test('an empty body is none, whatever its type', async () => {
-  const spy = createSpy({ bots: () => ['main'] });
-  const ask = await open(spy);
+  const { ask, calls, refused } = await open({ bots: () => ['main'] }, TCP);
   for (const type of ['application/x-www-form-urlencoded', 'application/json', 'text/plain']) {
     const reply = await ask('/v1/beat', { body: '', headers: { 'content-type': type } });
     expect(reply.status).toBe(200);
   }
   const typed = { 'content-type': 'Application/JSON; charset=utf-8' };
   expect((await ask('/v1/beat', { body: '{"seq":1}', headers: typed })).status).toBe(200);
-  expect(spy.calls).toHaveLength(4);
-  expect(spy.refused).toEqual([]);
+  expect(calls).toHaveLength(4);
+  expect(refused).toEqual([]);
 });
 
 test('a mistake of the daemon is an error without details', async () => {
   const fault = () => {
     throw new Error('the secret of the key is 1234');
   };
-  const spy = createSpy({ operate: async () => fault(), snapshot: fault, status: async () => fault() });
-  const ask = await open(spy);
+  const faults = { operate: async () => fault(), snapshot: fault, status: async () => fault() };
+  const { ask } = await open(faults, TCP);
   for (const [path, method] of [
     ['/v1/trip', 'POST'],
     ['/v1/health', 'GET'],

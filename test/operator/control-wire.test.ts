@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asker, clock, createSpy, dial, heardOf, makeFolder, say, start, TCP } from './control-fixture.ts';
+import { asker, clock, dial, heardOf, open, say, TCP } from './control-fixture.ts';
 
 /** The status of every reply in what came back. */
 const statusesOf = (heard: string): number[] =>
@@ -9,19 +9,11 @@ const HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n';
 const beat = (body: string) =>
   `POST /v1/beat?bot=main HTTP/1.1\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
 
-const SOCKET = () => `unix:${makeFolder()}/control.sock`;
-
-async function open(changes: Parameters<typeof createSpy>[0] = {}, address = SOCKET()) {
-  const spy = createSpy(changes);
-  const control = await start(spy, [address]);
-  return { ...spy, address: control.addresses[0], close: () => control.close() };
-}
-
 test.each([
-  ['a Unix socket', SOCKET],
-  ['loopback', () => TCP],
+  ['a Unix socket', undefined],
+  ['loopback', TCP],
 ])('beats that are sent ahead over %s are answered in their order', async (_, listen) => {
-  const { address, calls } = await open({}, listen());
+  const { address, calls } = await open({}, listen);
   const last = beat('{"seq":10}').replace('Host', 'Connection: close\r\nHost');
   const beats = Array.from({ length: 9 }, (_each, index) => beat(`{"seq":${index + 1}}`));
   const heard = await say(address, [...beats, last].join(''));

@@ -2,15 +2,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Progress } from '../../src/core/events.ts';
-import { asker, clock, codeOf, createSpy, makeFolder, start, TCP } from './control-fixture.ts';
+import { asker, clock, codeOf, createSpy, makeFolder, open, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
-
-/** A listener on a Unix socket, and who asks it. */
-async function open(changes: Parameters<typeof createSpy>[0] = {}) {
-  const spy = createSpy(changes);
-  const control = await start(spy);
-  return { ...spy, ask: asker(control.addresses[0]) };
-}
 
 /** What a beat of the bot main is told where the daemon stands so. */
 async function beatIn(changes: Parameters<typeof sampleSnapshot>[0]) {

@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Snapshot } from '../../src/core/view.ts';
 import type { StatusDocument } from '../../src/operator/status.ts';
 import type { Web } from '../../src/operator/web.ts';
@@ -11,7 +11,7 @@ import { ask, clock, start } from './web-fixture.ts';
  * A clock that goes ten times as fast, so that nobody waits ten seconds for a reader to be let go. It goes by turns of the
  * event loop: on a busy host it is slower, and a reader in this process still has its turn in each of its seconds.
  */
-function createFastClock(): Clock & { readonly stop: () => void } {
+function createFastClock(): Clock {
   let nowMs = 0;
   const due = new Set<{ readonly atMs: number; readonly run: () => void }>();
   const turns = setInterval(() => {
@@ -20,6 +20,7 @@ function createFastClock(): Clock & { readonly stop: () => void } {
       if (due.delete(timer)) timer.run();
     }
   }, 10);
+  onTestFinished(() => clearInterval(turns));
   return {
     now: () => ({ monoMs: nowMs, bootMs: nowMs, wallMs: clock.now().wallMs }),
     after(delayMs, run) {
@@ -28,7 +29,6 @@ function createFastClock(): Clock & { readonly stop: () => void } {
       due.add(timer);
       return () => void due.delete(timer);
     },
-    stop: () => clearInterval(turns),
   };
 }
 
@@ -40,19 +40,10 @@ interface Listener {
   readonly over: Promise<boolean>;
 }
 
-const opened = new Set<IncomingMessage>();
-const clocks = new Set<ReturnType<typeof createFastClock>>();
-afterEach(() => {
-  for (const { stop } of clocks) stop();
-  clocks.clear();
-  for (const incoming of opened) incoming.destroy();
-  opened.clear();
-});
-
 function listen(web: Web, path = '/api/v1/events'): Promise<Listener> {
   return new Promise((resolve, reject) => {
     get(`${web.addresses[0]}${path}`, { agent: false }, (incoming) => {
-      opened.add(incoming);
+      onTestFinished(() => void incoming.destroy());
       let text = '';
       const over = new Promise<boolean>((ended) => {
         incoming.on('error', () => ended(false));
@@ -77,11 +68,8 @@ async function first(listener: Listener): Promise<StatusDocument> {
   return listener.documents()[0] as StatusDocument;
 }
 
-function startFast(snapshot: () => Snapshot): Promise<Web> {
-  const fast = createFastClock();
-  clocks.add(fast);
-  return start(snapshot, undefined, undefined, fast);
-}
+const startFast = (snapshot: () => Snapshot): Promise<Web> =>
+  start(snapshot, undefined, undefined, createFastClock());
 
 /** A status so large that the kernel cannot hold it for a reader. */
 function bulky(length: number): Snapshot {

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
@@ -17,12 +17,6 @@ const LAPSE: RecentEvent = {
   text: 'BTC_USDT LAPSED.',
 };
 
-const open = new Set<Web>();
-afterEach(async () => {
-  await Promise.all([...open].map((web) => web.close()));
-  open.clear();
-});
-
 /** Starts the listeners with made-up sources; they are closed after the test. */
 export async function start(
   snapshot: () => Snapshot = () => sampleSnapshot(),
@@ -40,7 +34,7 @@ export async function start(
     version: '1.2.3',
     clock: itsClock,
   });
-  open.add(web);
+  onTestFinished(web.close);
   return web;
 }
 
