@@ -102,10 +102,15 @@ export async function start(
 }
 
 /** A daemon that writes down what it was asked, its listener, and who asks it; on a Unix socket unless told otherwise. */
-export async function open(changes: Partial<ControlSources> = {}, listen?: string) {
+export async function open(
+  changes: Partial<ControlSources> = {},
+  listen?: string,
+  token: () => string | null = () => null,
+) {
   const spy = createSpy(changes);
-  const { addresses, close } = await start(spy, listen === undefined ? undefined : [listen]);
-  return { ...spy, spy, address: addresses[0], ask: asker(addresses[0]), close };
+  const { addresses, close } = await start(spy, listen === undefined ? undefined : [listen], token);
+  const address = addresses[0]?.replace('0.0.0.0', '127.0.0.1');
+  return { ...spy, spy, address, ask: asker(address), close };
 }
 
 export interface Reply {

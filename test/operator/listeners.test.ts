@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ListenError } from '../../src/operator/listen.ts';
-import { asker, createSpy, start as startControl } from './control-fixture.ts';
+import { asker, open } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
@@ -95,13 +95,11 @@ describe('256 silent connections that come back as soon as they are closed', () 
   };
 
   test('keep no beat from the control listener, and are counted', async () => {
-    const spy = createSpy({ bots: () => ['main'] });
-    const control = await startControl(spy, ['0.0.0.0:0'], () => 'right');
-    const address = String(control.addresses[0]).replace('0.0.0.0', '127.0.0.1');
-    besiege(address);
+    const { address, refused } = await open({ bots: () => ['main'] }, '0.0.0.0:0', () => 'right');
+    besiege(String(address));
     const headers = { authorization: 'Bearer right' };
     expect(await statusesOf(() => asker(address)('/v1/beat', { headers }))).toEqual(new Set([200]));
-    expect(new Set(spy.refused)).toEqual(new Set(['too_many_connections']));
+    expect(new Set(refused)).toEqual(new Set(['too_many_connections']));
   });
 
   test('keep no probe from the web listener', async () => {
