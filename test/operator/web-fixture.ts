@@ -34,7 +34,7 @@ export async function start(
     version: '1.2.3',
     clock: itsClock,
   });
-  onTestFinished(web.close);
+  onTestFinished(() => web.close());
   return web;
 }
 
