@@ -3,6 +3,7 @@ import type { Fault, FaultKind, Plan, PlannedMarket } from './plan.ts';
 import {
   createDraw,
   type Draw,
+  drawCount,
   drawFault,
   drawOutages,
   mixtureOf,
@@ -19,8 +20,13 @@ import {
  */
 export function planOf(seed: number): Plan {
   const draw = createDraw(seed ^ SHAPE_STREAM);
-  const shape = draw.chance(0.5) ? drawMixed : draw.pick(SHAPES);
-  return shape(draw, mixtureOf(seed));
+  return shapeOf(draw)(draw, mixtureOf(seed));
+}
+
+/** One with many markets costs as much as twenty others. */
+function shapeOf(draw: Draw): Shape {
+  if (draw.chance(0.01)) return drawMany;
+  return draw.chance(0.5) ? drawMixed : draw.pick(SHAPES);
 }
 
 type Shape = (draw: Draw, plan: Plan) => Plan;
@@ -68,7 +74,7 @@ const SICK = [
 
 /** Up to fifteen markets are sick for minutes, and now and then the exchange is away for a moment on top. */
 const drawSick: Shape = (draw, plan) => {
-  const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], draw.whole(2, 20));
+  const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], drawCount(draw, 2));
   const most = Math.min(15, world.markets.length - 1);
   const sick = draw.chance(0.5) ? draw.whole(1, Math.min(2, most)) : draw.whole(1, most);
   const kind = draw.pick(SICK);
@@ -88,7 +94,7 @@ const drawSlow: Shape = (draw, plan) => {
     draw,
     plan,
     draw.pick([[5], [10], [30], [60], [30, 60, 120], [5, 30, 60]]),
-    draw.whole(1, 20),
+    drawCount(draw, 1),
   );
   const bearable = Math.min(...world.markets.map(({ market }) => bearableMs(world, market)));
   const sizeMs = Math.max(50, bearable * draw.between(0.6, 0.99));
@@ -136,6 +142,21 @@ const drawLives: Shape = (draw, plan) => {
   return withFaults({ ...world, nonce: draw.chance(0.8) ? 'window' : 'increasing' }, faults);
 };
 
+/** A bot falls silent, fails or says goodbye, and nothing else is wrong: by when its timers fire is judged then. */
+const drawDeaths: Shape = (draw, plan) => {
+  const world = plain(draw, { ...plan, watched: true }, [5, 10, 30, 60], drawCount(draw, 1));
+  const faults: Fault[] = [];
+  for (
+    let atMs = draw.between(15_000, 40_000);
+    atMs < world.faultyMs - 40_000;
+    atMs += draw.between(40_000, 80_000)
+  ) {
+    const kind = draw.pick(['bot-silent', 'bot-silent', 'bot-fails', 'bot-goodbye'] as const);
+    faults.push(fault(kind, atMs, draw.between(5000, 40_000), 0, draw.whole(0, world.bots - 1)));
+  }
+  return withFaults({ ...world, onStale: draw.pick(['trip', 'trip', 'expire'] as const) }, faults);
+};
+
 const REFUSALS = ['unauthorised', 'forbidden', 'bad-request', 'refusal-page', 'refusal-page'] as const;
 
 /** Everything, or one market, is refused for a few seconds. */
@@ -170,7 +191,7 @@ const drawGrants: Shape = (draw, plan) => {
 
 /** A tight budget that failures use up while the wall clock is set: what was spent stays spent. */
 const drawTight: Shape = (draw, plan) => {
-  const world = plain(draw, plan, [5, 10, 30, 60], draw.whole(4, 20));
+  const world = plain(draw, plan, [5, 10, 30, 60], drawCount(draw, 4));
   const atMs = draw.between(10_000, 40_000);
   const forMs = draw.between(30_000, 100_000);
   const failing = draw.pick(['server-error', 'lose-reply', 'reset-after'] as const);
@@ -223,9 +244,9 @@ const SHAPES = [
   drawSick,
   drawSlow,
   drawSlow,
-  drawMany,
   drawLong,
   drawLives,
+  drawDeaths,
   drawRefusals,
   drawAddresses,
   drawGrants,

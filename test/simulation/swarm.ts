@@ -32,8 +32,8 @@ type World = Omit<Plan, 'faults'>;
 export function createDraw(seed: number) {
   const random = createRandom(seed);
   return {
-    // A tenth of a millisecond is fine enough, and reads well in a plan.
-    between: (low: number, high: number) => Math.round((low + random() * (high - low)) * 10) / 10,
+    // A tenth of a millisecond is fine enough, and reads well in a plan; JSON knows no -0.
+    between: (low: number, high: number) => Math.round((low + random() * (high - low)) * 10) / 10 + 0,
     whole: (low: number, high: number) => low + Math.floor(random() * (high - low + 1)),
     chance: (probability: number) => random() < probability,
     pick: <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item,
@@ -81,8 +81,14 @@ function crowdedLimit({ markets, daemons }: Pick<World, 'markets' | 'daemons'>):
   return Math.ceil(perSecond * 10 * 2 * daemons.length) + 40;
 }
 
+/** How many markets a plan has: two or three show most faults, and twenty cost ten times as much. */
+export function drawCount(draw: Draw, least: number): number {
+  if (draw.chance(0.7)) return draw.whole(least, least + 2);
+  return draw.chance(0.8) ? draw.whole(least + 3, least + 6) : draw.whole(8, 20);
+}
+
 function drawMarkets(draw: Draw, bots: number): PlannedMarket[] {
-  return Array.from({ length: draw.chance(0.5) ? draw.whole(1, 4) : draw.whole(5, 20) }, (_, index) => ({
+  return Array.from({ length: drawCount(draw, 1) }, (_, index) => ({
     market: `M${index}_USDT`,
     timeoutSeconds: draw.chance(0.1) ? draw.whole(5, 600) : draw.pick(TIMEOUTS),
     types: draw.pick(TYPES),
