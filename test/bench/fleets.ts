@@ -20,7 +20,7 @@ export interface Stage {
 }
 
 export const COMPARED = ['daemon', 'undici', 'floor', 'ccxt'] as const;
-const [timeoutSeconds, WINDOW_MS, GROWS_MS, HELD_MS] = [60, 12_000, 80_000, 20_000];
+const [timeoutSeconds, WINDOW_MS, GROWS_MS, HELD_MS] = [60, 12_000, 70_000, 20_000];
 const LARGEST = 10_000;
 export const FLEET_SIZES = [1, 10, 200, 2000, LARGEST];
 /** One market is there for the picture alone, and 10,000 take long. */
@@ -63,7 +63,7 @@ async function measure({ rig, note, shorter }: Stage, run: Run): Promise<void> {
   await exchange.ask('forget');
   await withSubject(rig, exchange, name, { markets, timeoutSeconds }, async ({ running, get }) => {
     const { firstArmedAt } = await exchange.ask('read');
-    await sleep(shorter(name === 'daemon' ? EXTRA_RENEWAL_MS : 2000));
+    await sleep(shorter(name === 'daemon' ? EXTRA_RENEWAL_MS : 1000));
     const before = await get('/metrics');
     await exchange.ask('count');
     const [startMs, cpuBefore] = [performance.now(), cpuSeconds(running.pid)];
