@@ -10,7 +10,7 @@ import type { LeftArmed } from './core/notice.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
 import { CoreView, describe, type Snapshot } from './core/view.ts';
-import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
+import type { Cancel, Clock, Exchange, Hear, Observer } from './ports.ts';
 
 export interface Keeper {
   /** Takes the first step: everything configured becomes due at once. */
@@ -141,7 +141,9 @@ function createLoop(
         requests.abort(effect.attempt);
         break;
       case 'ping':
-        exchange.ping(effect.base, effect.timeoutMs, (outcome) => feed(heardPing(effect.base, outcome)));
+        exchange.ping(effect.base, effect.timeoutMs, (outcome) =>
+          feed({ kind: 'pinged', base: effect.base, reason: null, detail: '', ...outcome }),
+        );
         break;
       case 'finished':
         ended = true;
@@ -202,12 +204,6 @@ function throwToNobody(clock: Clock, error: unknown): void {
   clock.after(0, () => {
     throw error;
   });
-}
-
-function heardPing(base: number, outcome: PingOutcome): CoreEvent {
-  const { ok, latencyMs } = outcome;
-  const { reason, detail } = outcome.ok ? { reason: null, detail: '' } : outcome;
-  return { kind: 'pinged', base, ok, latencyMs, reason, detail };
 }
 
 /** Those who wait for something to have happened; looked at after every turn of the loop. */

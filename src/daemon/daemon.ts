@@ -3,7 +3,6 @@ import { botsOf, type Config, ownerOf } from '../config/config.ts';
 import type { Load, LoadedConfig } from '../config/load.ts';
 import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
-import type { Keeper } from '../keeper.ts';
 import { createBeats } from '../liveness/beats.ts';
 import { type LookAtProcess, lastWord, type ProcessEvidence } from '../liveness/process.ts';
 import { startControl } from '../operator/control.ts';
@@ -14,10 +13,11 @@ import type { Clock } from '../ports.ts';
 import { type Log, type Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
+import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
 import { createBotEvidence } from './evidence.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import { createFilesAnswer, createHandover, createReloading } from './reloading.ts';
+import { createFilesAnswer, createInForce, createReloading } from './reloading.ts';
 import { createTelling, introduce, type Telling } from './telling.ts';
 
 export interface DaemonOptions {
@@ -48,7 +48,7 @@ const CLOSE_MS = 3000;
  * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
  */
 export async function startDaemon(options: DaemonOptions) {
-  const { clock, loaded, ownsBot = false } = options;
+  const { clock, env, loaded, ownsBot = false } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
   // Loaded only where it is asked for: other starts do not wait for it.
@@ -59,12 +59,12 @@ export async function startDaemon(options: DaemonOptions) {
   const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
   const { log, metrics, notifying, operations, observers } = telling;
   embedded?.narrate(log);
-  const files = filesOf(options);
-  const { rereadSecrets } = files;
-  const filesAnswer = () => files.answer(config);
+  const inForce = createInForce(clock, config, () => guard.follow(inForce.guarded()));
+  const filesAnswer = createFilesAnswer(clock, () => filesReadBy(inForce.config(), env));
+  const rereadSecrets = () => readSecrets(env, { demo: config.embeddedExchange });
   const guard = createGuard({ config, clock, bases, secrets, observers, log, filesAnswer, rereadSecrets });
   const { keeper } = guard;
-  const parts = { files, telling, guard, hide: secrets.hide };
+  const parts = { inForce, filesAnswer, telling, guard, hide: secrets.hide };
   const service = createService(options, parts);
   const { supervision } = service;
   const closeExchange = () => guard.close().then(() => embedded?.close());
@@ -86,7 +86,7 @@ export async function startDaemon(options: DaemonOptions) {
     addresses: listeners.web,
     controls: listeners.control,
     child: service.child,
-    config: service.config,
+    config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
     /** Reads the configuration again, as SIGHUP asks. */
@@ -98,8 +98,8 @@ export async function startDaemon(options: DaemonOptions) {
     async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
       service.reloading.stop();
       supervision?.stopping();
-      service.handover.end();
-      const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
+      inForce.end();
+      const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
       known = left;
       stopService();
       const close = async () => {
@@ -107,7 +107,7 @@ export async function startDaemon(options: DaemonOptions) {
         await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
         await log.flush(FLUSH_MS);
       };
-      await Promise.race([close(), new Promise<void>((resolve) => void clock.after(CLOSE_MS, resolve))]);
+      await within(clock, CLOSE_MS, close());
       return left;
     },
     /** Resets every connection to the exchange at once: no request that was given up may arrive after the end. */
@@ -115,75 +115,60 @@ export async function startDaemon(options: DaemonOptions) {
   };
 }
 
-function filesOf({ clock, loaded: { config }, env }: DaemonOptions) {
-  const answer = createFilesAnswer(clock);
+/** What `load` and `readSecrets` read; the configuration file last. */
+function filesReadBy({ file, control, notify }: Config, env: Environment): string[] {
   const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
-  const secretFiles = variables.map((variable) => env[variable]);
-  return {
-    /** Whether the file systems of what `load` reads answer, by the configuration in force: reading holds up the loop. */
-    answer: ({ file, control, notify }: Config) => {
-      const paths = [...secretFiles, control.tokenFile, notify.urlFile, notify.pingUrlFile, file];
-      return answer(paths.filter((path) => path != null));
-    },
-    rereadSecrets: () => readSecrets(env, { demo: config.embeddedExchange }),
-  };
+  const secrets = variables.map((variable) => env[variable]);
+  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile, file];
+  return named.filter((path) => path != null);
 }
 
 interface Parts {
-  readonly files: ReturnType<typeof filesOf>;
+  readonly inForce: ReturnType<typeof createInForce>;
+  /** Whether the file systems of all that is read again answer: reading holds up the loop. */
+  readonly filesAnswer: () => Promise<boolean>;
   readonly telling: Telling;
   readonly guard: ReturnType<typeof createGuard>;
   readonly hide: (text: string) => string;
 }
 
-/** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
+/** What changes while the daemon runs: its configuration, and what it knows of the bots. */
 function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
-  const { files, telling, guard, hide } = parts;
-  const { log } = telling;
+  const { inForce, filesAnswer, telling, guard, hide } = parts;
+  const { config, guarded, bots } = inForce;
   const { keeper } = guard;
-  const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
-  let inForce = loaded.config;
-  let bots: readonly string[] = botsOf(inForce.fleet);
-  const config = () => inForce;
-  const handover = createHandover(clock, inForce, () => guard.follow(handover.config()));
-  const guarded = () => handover.config().markets;
+  const supervision =
+    manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log: telling.log });
   const reloading = createReloading({
     clock,
     keeper,
     hide,
     supervision,
-    filesAnswer: () => files.answer(inForce),
+    filesAnswer,
     load,
     operations: telling.operations,
     config,
     fileHash: loaded.fileHash,
     apply(next) {
       telling.follow(next);
-      inForce = next;
-      bots = botsOf(next.fleet);
-      handover.follow(next);
+      inForce.follow(next);
       guard.takeOver(next);
-      guard.follow(handover.config());
+      guard.follow(guarded());
     },
   });
-  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => bots });
+  const beats = createBeats({ mode: config().liveness.mode, bots });
   const onProblem = telling.onEvidenceProblem;
-  const evidence = createBotEvidence({ clock, config: handover.config, lookAtProcess, onProblem });
+  const evidence = createBotEvidence({ clock, config: guarded, lookAtProcess, onProblem });
   const ended = (code: number | null): void => {
-    for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
+    for (const bot of botsOf(guarded().markets)) keeper.hear(bot, lastWord(code), 0);
   };
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
   const child: Pick<ProcessEvidence, 'began' | 'ended'> =
     evidence !== null && 'began' in evidence ? evidence : { began() {}, ended };
   return {
-    config,
-    /** The markets in force with those that went to another shard and are still guarded here. */
-    guarded,
-    bots: () => bots,
     beats,
     supervision,
     reloading,
-    handover,
     /** What `exec` tells of the bots' process. */
     child,
     start() {
@@ -200,16 +185,17 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
 
 function sourcesOf(
   clock: Clock,
-  keeper: Keeper,
-  { cancellations, levels, metrics, operations }: Telling,
-  { config, guarded, bots, beats, reloading }: ReturnType<typeof createService>,
+  { guard: { keeper }, inForce: { config, guarded, bots }, telling }: Parts,
+  { beats, reloading }: ReturnType<typeof createService>,
 ): Omit<ControlSources, 'status'> {
-  const marketsOf = (bot: string) => guarded().flatMap((market) => (market.bot === bot ? market.market : []));
+  const { cancellations, levels, metrics, operations } = telling;
+  const marketsOf = (bot: string) =>
+    guarded().markets.flatMap((market) => (market.bot === bot ? market.market : []));
   return {
     clock,
     snapshot: keeper.snapshot,
     view: keeper.view,
-    markets: () => guarded().map(({ market }) => market),
+    markets: () => guarded().markets.map(({ market }) => market),
     elsewhere(market) {
       const { fleet, shard } = config();
       if (!fleet.some((one) => one.market === market)) return null;
@@ -270,17 +256,18 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
 /** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
 async function openListeners(
   { clock, loaded: { config } }: DaemonOptions,
-  { guard: { keeper }, telling, hide }: Parts,
+  parts: Parts,
   service: ReturnType<typeof createService>,
 ) {
+  const { inForce, telling, hide } = parts;
   const { metrics, recent, cancellations } = telling;
   const mostConnections = connectionsPerListener(config, telling.log);
   const lists = { recentEvents: recent.list, cancellations: cancellations.list };
-  const pages = { ...lists, snapshot: keeper.snapshot, metrics, version: VERSION, clock };
+  const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;
-  const sources = { ...sourcesOf(clock, keeper, telling, service), status: web.status };
-  const token = () => service.config().control.token?.reveal() ?? null;
+  const sources = { ...sourcesOf(clock, parts, service), status: web.status };
+  const token = () => inForce.config().control.token?.reveal() ?? null;
   const options = { sources, token, hide, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {
     await web.close();

@@ -1,12 +1,13 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type Config, diffConfig, hashOf } from '../config/config.ts';
+import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import type { Keeper } from '../keeper.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
+import { within } from '../util/pace.ts';
 import type { Operations, ReloadTrigger } from './telling.ts';
 
 interface ReloadingOptions {
@@ -186,27 +187,28 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
 }
 
 /**
- * Markets that belong to another shard since a reload, and are still guarded here.
+ * The configuration in force, and with it the markets that a reload gave to another shard and that are still guarded here.
  * Other shards may learn of a new number of shards later than this one. So this one goes on renewing what it gives away
  * until they have; both renew the same timer meanwhile, which changes nothing. `onOver` is called whenever some of them
  * are guarded here no longer.
  */
-export function createHandover(clock: Clock, initial: Config, onOver: () => void) {
-  let inForce = initial;
+export function createInForce(clock: Clock, initial: Config, onOver: () => void) {
+  let config = initial;
   let guarded = initial;
+  let bots = botsOf(initial.fleet);
   /** Until when a market stays here, by its name; monotonic milliseconds. */
   let staying: ReadonlyMap<string, number> = new Map();
   let cancel: Cancel = () => {};
 
   function keep(until: ReadonlyMap<string, number>): void {
     cancel();
-    const own = new Set(inForce.markets.map(({ market }) => market));
+    const own = new Set(config.markets.map(({ market }) => market));
     const nowMs = clock.now().monoMs;
-    const others = inForce.fleet.filter(
+    const others = config.fleet.filter(
       ({ market }) => !own.has(market) && (until.get(market) ?? nowMs) > nowMs,
     );
     staying = new Map(others.map(({ market }) => [market, until.get(market) ?? nowMs]));
-    guarded = others.length === 0 ? inForce : { ...inForce, markets: [...inForce.markets, ...others] };
+    guarded = others.length === 0 ? config : { ...config, markets: [...config.markets, ...others] };
     if (others.length === 0) return;
     const nextMs = [...staying.values()].reduce((least, untilMs) => Math.min(least, untilMs));
     cancel = clock.after(nextMs - nowMs, () => {
@@ -215,15 +217,19 @@ export function createHandover(clock: Clock, initial: Config, onOver: () => void
     });
   }
   return {
-    /** The configuration in force, with those markets. */
-    config: () => guarded,
+    config: () => config,
+    /** The same with the markets that stay. */
+    guarded: () => guarded,
+    /** Those of all shards: their beats are known here. */
+    bots: (): readonly string[] => bots,
     /** Another configuration is in force. Markets that it gives to another shard stay for `shard.handoverSeconds`. */
     follow(next: Config): void {
       const untilMs = clock.now().monoMs + next.shard.handoverSeconds * 1000;
-      inForce = next;
+      config = next;
+      bots = botsOf(next.fleet);
       keep(new Map(guarded.markets.map(({ market }) => [market, staying.get(market) ?? untilMs])));
     },
-    /** Lets go of all of them at once: the daemon stops, and deletes no timer that another shard renews. */
+    /** Lets go of all that stay at once: the daemon stops, and deletes no timer that another shard renews. */
     end(): void {
       if (staying.size === 0) return;
       keep(new Map());
@@ -239,15 +245,13 @@ const ANSWER_WITHIN_MS = 5000;
  * one after the other, so that a file system that hangs holds up this thread and not the loop. Put that file last which
  * is read next: its answer is the newest. While one look hangs, every later question waits for the same look.
  */
-export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
+export function createFilesAnswer(clock: Clock, paths: () => readonly string[]): () => Promise<boolean> {
   let looks: Promise<true> | null = null;
-  return async (paths) => {
-    looks ??= lookAtFiles(paths).finally(() => {
+  return async () => {
+    looks ??= lookAtFiles(paths()).finally(() => {
       looks = null;
     });
-    const timeout = Promise.withResolvers<false>();
-    const cancel = clock.after(ANSWER_WITHIN_MS, () => timeout.resolve(false));
-    return Promise.race([looks, timeout.promise]).finally(cancel);
+    return (await within(clock, ANSWER_WITHIN_MS, looks)) ?? false;
   };
 }
 
