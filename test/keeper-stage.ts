@@ -13,8 +13,11 @@ interface Call {
 
 const EPOCH = 1_700_000_000;
 
-/** A keeper whose exchange does nothing by itself. */
-export function createStage(options: SettingsOptions = {}) {
+/** A keeper whose exchange does nothing by itself, or what is given. */
+export function createStage(
+  options: SettingsOptions = {},
+  given: Partial<Pick<Exchange, 'sync'>> & { readonly observe?: (notice: Notice) => void } = {},
+) {
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: EPOCH * 1000 });
   const calls: Call[] = [];
@@ -37,12 +40,16 @@ export function createStage(options: SettingsOptions = {}) {
       pings.push({ base, timeoutMs, settle });
       return () => {};
     },
+    ...given,
   };
   const keeper = createKeeper({
     settings: coreSettings(options),
     clock,
     exchange,
-    observe: (notice) => notices.push(notice),
+    observe(notice) {
+      notices.push(notice);
+      given.observe?.(notice);
+    },
   });
   const applied = (call: Call): Outcome => {
     const startTime = EPOCH + Math.floor(timeline.nowMs() / 1000);

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../src/core/events.ts';
-import { createKeeper } from '../src/keeper.ts';
 import { coreSettings } from './core/core-settings.ts';
 import { LOST } from './core/driver.ts';
 import { createStage } from './keeper-stage.ts';
-import { createHostClock, createTimeline } from './simulation/virtual-clock.ts';
 
 test('nothing is asked of the exchange before the start, and everything configured from then on', () => {
   const { keeper, calls, pings, run, apply } = createStage({ markets: ['AAA:60', 'BBB:30'] });
@@ -35,38 +33,30 @@ test('a request carries the types, the base address and whether it wants a fresh
 });
 
 describe('what happens while effects are carried out', () => {
-  test('waits its turn: a permit that is granted at once is used after the effects before it', () => {
-    const { keeper, calls, kinds } = createStage();
-    keeper.start();
-    expect(calls).toHaveLength(1);
-    expect(kinds()).toEqual(['attempt']);
-  });
-
   test('never enters the core twice, and is not lost', () => {
-    const { timeline, clock } = createStage();
     let depth = 0;
     let deepest = 0;
     const heard: string[] = [];
-    const keeper = createKeeper({
-      settings: coreSettings({ markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } }),
-      clock,
-      exchange: { sync: () => () => {}, ping: () => () => {} },
-      observe: (notice) => {
-        depth += 1;
-        deepest = Math.max(deepest, depth);
-        if (notice.kind === 'bot') {
-          heard.push(`${notice.bot} ${notice.state}`);
-          if (notice.bot === 'one' && notice.state === 'alive') {
-            keeper.hear('two', 'beat', 0);
-            keeper.hear('two', 'goodbye', 0);
+    const { keeper, run } = createStage(
+      { markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } },
+      {
+        observe: (notice) => {
+          depth += 1;
+          deepest = Math.max(deepest, depth);
+          if (notice.kind === 'bot') {
+            heard.push(`${notice.bot} ${notice.state}`);
+            if (notice.bot === 'one' && notice.state === 'alive') {
+              keeper.hear('two', 'beat', 0);
+              keeper.hear('two', 'goodbye', 0);
+            }
           }
-        }
-        depth -= 1;
+          depth -= 1;
+        },
       },
-    });
+    );
     keeper.start();
     keeper.hear('one', 'beat', 0);
-    timeline.runUntil(1);
+    run(1);
     expect(heard).toEqual(['one alive', 'two alive', 'two goodbye']);
     expect(deepest).toBe(1);
   });
@@ -202,14 +192,7 @@ describe('the stop', () => {
 });
 
 describe('the snapshot', () => {
-  test('says that the loop turns while it takes its steps', () => {
-    const { keeper, run } = createStage();
-    keeper.start();
-    run(60_000);
-    expect(keeper.snapshot()).toMatchObject({ phase: 'running', live: true });
-  });
-
-  test('says that the loop stands still after five seconds without a step', () => {
+  test('says whether the loop turns: not after five seconds without a step', () => {
     const { keeper, run, clock } = createStage();
     keeper.start();
     clock.stall(60_000);
@@ -312,46 +295,37 @@ test('how late the loop wakes up is told, and an answer in between is no waking'
 });
 
 test('an error in a step ends the process, and is not left to whoever told the keeper something', () => {
-  const timeline = createTimeline(0);
-  const clock = createHostClock(timeline);
-  const settings = coreSettings({ markets: ['AAA'] });
-  const exchange = { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} };
-  const keeper = createKeeper({
-    settings,
-    clock,
-    exchange,
-    observe: (notice) => {
-      if (notice.kind === 'held') throw new Error('broken');
+  const { keeper, run } = createStage(
+    {},
+    {
+      observe: ({ kind }) => {
+        if (kind === 'held') throw new Error('broken');
+      },
     },
-  });
+  );
   keeper.start();
   expect(() => keeper.operate({ does: 'disarm', markets: null, forMs: 0 }, 0)).not.toThrow();
-  expect(() => timeline.runUntil(100)).toThrow('broken');
+  expect(() => run(100)).toThrow('broken');
   keeper.hear('bot', 'beat', 0);
   const { monoMs } = keeper.state.now;
-  timeline.runUntil(10_000);
+  run(10_000);
   expect(keeper.state.now.monoMs).toBe(monoMs);
 });
 
 test('an exchange that answers in the call itself ends no process', () => {
-  const timeline = createTimeline(0);
-  const clock = createHostClock(timeline);
   let asked = 0;
-  const keeper = createKeeper({
-    settings: coreSettings({ markets: ['AAA'] }),
-    clock,
-    exchange: {
+  const { keeper, run } = createStage(
+    {},
+    {
       sync(_, settled) {
         asked += 1;
         settled(LOST);
         return () => {};
       },
-      ping: () => () => {},
     },
-    observe: () => {},
-  });
+  );
   keeper.start();
-  timeline.runUntil(5000);
+  run(5000);
   expect(asked).toBeGreaterThan(3);
 });
 

@@ -5,6 +5,7 @@ import {
   ASSUMED_ROUND_TRIP_MS,
   type Config,
   cadenceAt,
+  describePace,
   toCoreSettings,
   WHAT_A_STOP_DOES,
   warnOfPace,
@@ -120,18 +121,10 @@ function describeLiveness({ liveness, control }: Config): string {
   return `Bot: liveness mode ${mode}: it ${how}; ${lifetime}.`;
 }
 
-/** Where requests wait for each other: for which round trip the figures hold. */
-function describePace({ exchange }: Config, { roundTripMs, roundTripMeasured }: Report): string[] {
-  if (exchange.nonce === 'window') return [];
-  const how = roundTripMeasured ? 'as measured' : 'which is assumed; --live measures it';
-  return [
-    `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${roundTripMs.toFixed(0)} ms, ${how}.`,
-  ];
-}
-
 function toText(config: Config, report: Report, isRight: boolean): string[] {
   const { exchange, shard, web, control, shutdown } = config;
-  const { host, markets, warnings } = report;
+  const { host, markets, warnings, roundTripMs, roundTripMeasured } = report;
+  const how = roundTripMeasured ? ', as measured' : ', which is assumed; --live measures it';
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
   const ofShard = `Shard ${shard.index} of ${shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`;
   const listen = (addresses: Config['web']['listen']) =>
@@ -140,7 +133,7 @@ function toText(config: Config, report: Report, isRight: boolean): string[] {
     `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
     ...host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
-    ...describePace(config, report),
+    ...(exchange.nonce === 'window' ? [] : [describePace(roundTripMs, how)]),
     ...(shard.count > 1 ? [ofShard] : []),
     describeLiveness(config),
     `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,

@@ -4,6 +4,7 @@ import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond, planCadence, seconds } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
 import { hashText, isRecord } from '../util/text.ts';
+import { firstOf } from './problem.ts';
 import { FileSchema, type LivenessMode, type Values } from './schema.ts';
 import type { Secret, Secrets, Shard } from './secrets.ts';
 
@@ -130,16 +131,10 @@ export function fillInBot(template: string, bot: string): string {
   return template.replaceAll(BOT_PLACE, () => bot);
 }
 
-/** The file of each bot with mode file, `{bot}` filled in. None with another mode. */
-export function filesOfBots({ liveness: { mode, file }, markets }: Config) {
-  const bots = mode === 'file' && file !== null ? botsOf(markets) : [];
-  return bots.map((bot) => ({ bot, path: fillInBot(file ?? '', bot) }));
-}
-
-/** The address of each bot with mode http, `{bot}` filled in. None with another mode. */
-export function urlsOfBots({ liveness: { mode, url }, markets }: Config) {
-  const bots = mode === 'http' && url !== null ? botsOf(markets) : [];
-  return bots.map((bot) => ({ bot, url: fillInBot(url ?? '', bot) }));
+/** The file of each bot, which there is with mode file, or its address, which there is with mode http. */
+export function placesOfBots({ liveness, markets }: Config, key: 'file' | 'url') {
+  const template = liveness[key] ?? '';
+  return botsOf(markets).map((bot) => ({ bot, at: fillInBot(template, bot) }));
 }
 
 /** Each bot once, in the order of the markets. */
@@ -195,9 +190,8 @@ function shapesOf(markets: readonly MarketConfig[]): ReadonlyMap<string, string>
 function findRemoval({ markets }: Config, next: Config, removed: readonly string[]): string[] {
   const isFew = removed.length <= 1 || removed.length * 2 <= markets.length;
   if (isFew || next.reload.allowRemoval) return [];
-  const names = `${removed.slice(0, 5).join(', ')}${removed.length > 5 ? ', ...' : ''}`;
   return [
-    `markets: ${removed.length} of ${markets.length} markets would be taken out: ${names}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`,
+    `markets: ${removed.length} of ${markets.length} markets would be taken out: ${firstOf(removed)}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`,
   ];
 }
 
@@ -266,6 +260,10 @@ export const WHAT_A_STOP_DOES = {
 
 /** A round trip as it is reckoned with before one was measured, milliseconds. */
 export const ASSUMED_ROUND_TRIP_MS = 100;
+
+/** For which round trip the promises hold where requests wait for each other; `how` ends the sentence. */
+export const describePace = (roundTripMs: number, how = '') =>
+  `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${roundTripMs.toFixed(0)} ms${how}.`;
 
 /**
  * The cadence that the rate limit allows, and with rising nonces, where one request waits for the one before it, the round

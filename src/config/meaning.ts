@@ -11,7 +11,7 @@ import {
   MEANINGLESS_KEYS,
   refuseCadence,
 } from './config.ts';
-import { type Checked, describe, ok, type Path, wrong } from './problem.ts';
+import { type Checked, describe, firstOf, ok, type Path, wrong } from './problem.ts';
 import {
   BOT_PATTERN,
   DEFAULT_BOT,
@@ -211,8 +211,7 @@ function findTemplateFlaw(template: string, bots: readonly string[], example: st
   if (stranger !== undefined)
     return `found the placeholder ${describe(stranger)}; allowed: ${BOT_PLACE}, which stands for the name of the bot`;
   if (bots.length <= 1 || template.includes(BOT_PLACE)) return null;
-  const names = bots.length > 5 ? `${bots.slice(0, 5).join(', ')}, ...` : bots.join(', ');
-  return `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
+  return `found one for the ${bots.length} bots ${firstOf(bots)}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
 }
 
 function findFileFlaw(file: string): string | null {

@@ -72,6 +72,10 @@ export const showProblems = (problems: readonly Problem[]): string[] =>
 /** A value as a message about a file or a variable shows it. */
 export const describe = (value: unknown) => describeValue(value, 'nothing', 'a section with keys');
 
+/** The first of some names, for a message. */
+export const firstOf = (names: readonly string[]) =>
+  `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', ...' : ''}`;
+
 /** What a schema node allows, in words. */
 export function describeAllowed(node: SchemaNode): string {
   if (node.enum !== undefined) return node.enum.join(', ');

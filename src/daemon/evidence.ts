@@ -1,4 +1,4 @@
-import { botsOf, type Config, filesOfBots, urlsOfBots } from '../config/config.ts';
+import { botsOf, type Config, placesOfBots } from '../config/config.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
 import { createHttpEvidence } from '../liveness/http.ts';
 import { createProcessEvidence, type LookAtProcess, type ProcessEvidence } from '../liveness/process.ts';
@@ -24,10 +24,14 @@ export function createBotEvidence(options: {
     case 'beat':
       return null;
     case 'file':
-      return createFileEvidence({ ...shared, files: () => filesOfBots(config()), look: createFileLook() });
+      return createFileEvidence({
+        ...shared,
+        files: () => placesOfBots(config(), 'file'),
+        look: createFileLook(),
+      });
     case 'http': {
       const open = (url: string) => openHttpProber(clock, url);
-      return createHttpEvidence({ ...shared, urls: () => urlsOfBots(config()), open });
+      return createHttpEvidence({ ...shared, urls: () => placesOfBots(config(), 'url'), open });
     }
     case 'process':
       return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look: lookAtProcess });

@@ -3,6 +3,7 @@ import {
   botsOf,
   type Config,
   cadenceAt,
+  describePace,
   hashOf,
   toCoreSettings,
   WHAT_A_STOP_DOES,
@@ -169,7 +170,7 @@ export function introduce(
   warnings.forEach(warn);
   const { periodsMs } = cadenceAt(settings, null);
   if (settings.nonce === 'increasing' && markets > 1) {
-    const holds = `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
+    const holds = describePace(ASSUMED_ROUND_TRIP_MS);
     say('promise', { promise: [holds] }, holds);
     warnOfPace(settings, null).forEach(warn);
   }

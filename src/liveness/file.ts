@@ -1,6 +1,7 @@
 import { stat } from 'node:fs';
-import type { Clock, Evidence, Hear } from '../ports.ts';
-import { createProblems, type OnProblem, startRounds } from './rounds.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Evidence } from '../ports.ts';
+import { createProblems, type Looking, type Places, startRounds } from './rounds.ts';
 
 /** What tells one touch of a file from the next. The values mean nothing beyond being equal or not. */
 export interface FileState {
@@ -18,13 +19,9 @@ export type FileLook =
 /** Looks at one file and calls `done` exactly once, never synchronously, however long that takes. */
 export type LookAtFile = (path: string, done: (look: FileLook) => void) => void;
 
-export interface FileEvidenceOptions {
-  readonly clock: Clock;
-  /** Each bot with its file, as the configuration in force has them. */
-  readonly files: () => readonly { readonly bot: string; readonly path: string }[];
-  readonly probeEveryMs: () => number;
+export interface FileEvidenceOptions extends Looking {
+  readonly files: Places;
   readonly look: LookAtFile;
-  readonly onProblem: OnProblem;
 }
 
 interface Watch {
@@ -63,7 +60,8 @@ export function createFileEvidence(options: FileEvidenceOptions): Evidence {
           watch.busy = false;
           if (over) return;
           problems.say(bot, problemOf(path, found));
-          takeIn(bot, watch, found, begunMs, clock.now().monoMs, hear);
+          const sinceMs = takeIn(watch, found, begunMs);
+          if (sinceMs !== null) hear(bot, 'beat', clock.now().monoMs - sinceMs);
         });
       }
       /** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
@@ -77,7 +75,7 @@ export function createFileEvidence(options: FileEvidenceOptions): Evidence {
       function round(): void {
         const wanted = files();
         forgetOthers(wanted);
-        for (const { bot, path } of wanted) {
+        for (const { bot, at: path } of wanted) {
           const watch = watches.get(bot) ?? { path, busy: false, state: 'unknown', sinceMs: 0 };
           watches.set(bot, watch);
           if (watch.busy) continue;
@@ -95,42 +93,21 @@ export function createFileEvidence(options: FileEvidenceOptions): Evidence {
   };
 }
 
-function takeIn(
-  bot: string,
-  watch: Watch,
-  found: FileLook,
-  begunMs: number,
-  nowMs: number,
-  hear: Hear,
-): void {
-  if (found.kind === 'failed') return;
-  if (found.kind === 'absent') {
-    // A file that was seen before stays what the next one is compared with.
-    if (watch.state !== 'unknown' && watch.state !== 'absent') return;
-    watch.state = 'absent';
-    watch.sinceMs = begunMs;
-    return;
-  }
+/** Keeps what a look found. Returns since when the touch that it shows may have come, monotonic; null where it shows none. */
+function takeIn(watch: Watch, found: FileLook, begunMs: number): number | null {
   const { state: before, sinceMs } = watch;
-  watch.state = found.state;
+  if (found.kind === 'failed') return null;
+  // A file that was seen before stays what the next one is compared with.
+  if (found.kind === 'absent' && before !== 'unknown' && before !== 'absent') return null;
+  watch.state = found.kind === 'absent' ? 'absent' : found.state;
   watch.sinceMs = begunMs;
-  if (before === 'unknown' || (before !== 'absent' && isSame(before, found.state))) return;
-  hear(bot, 'beat', nowMs - sinceMs);
-}
-
-function isSame(one: FileState, other: FileState): boolean {
-  return one.mtimeMs === other.mtimeMs && one.size === other.size && one.ino === other.ino;
+  const isTouch = before !== 'unknown' && !isDeepStrictEqual(before, watch.state);
+  return isTouch ? sinceMs : null;
 }
 
 function problemOf(path: string, found: FileLook): string | null {
-  switch (found.kind) {
-    case 'present':
-      return null;
-    case 'absent':
-      return `there is no file ${path}`;
-    case 'failed':
-      return `cannot look at ${path}: ${found.detail}`;
-  }
+  if (found.kind === 'failed') return `cannot look at ${path}: ${found.detail}`;
+  return found.kind === 'absent' ? `there is no file ${path}` : null;
 }
 
 /**

@@ -1,5 +1,5 @@
-import type { Clock, Evidence } from '../ports.ts';
-import { createProblems, type OnProblem, startRounds } from './rounds.ts';
+import type { Evidence } from '../ports.ts';
+import { createProblems, type Looking, type Places, startRounds } from './rounds.ts';
 
 export type ProbeAnswer =
   | { readonly kind: 'answered'; readonly status: number }
@@ -13,13 +13,9 @@ export interface Prober {
   close(): void;
 }
 
-export interface HttpEvidenceOptions {
-  readonly clock: Clock;
-  /** Each bot with its URL, as the configuration in force has them. */
-  readonly urls: () => readonly { readonly bot: string; readonly url: string }[];
-  readonly probeEveryMs: () => number;
+export interface HttpEvidenceOptions extends Looking {
+  readonly urls: Places;
   readonly open: (url: string) => Prober;
-  readonly onProblem: OnProblem;
 }
 
 /** An answer that takes longer comes from a bot that is not fit to trade. */
@@ -56,7 +52,7 @@ export function createHttpEvidence(options: HttpEvidenceOptions): Evidence {
       }
       function closeOthers(wanted: ReturnType<typeof urls>): void {
         for (const [bot, { url, prober }] of watches) {
-          if (wanted.some((target) => target.bot === bot && target.url === url)) continue;
+          if (wanted.some((place) => place.bot === bot && place.at === url)) continue;
           watches.delete(bot);
           problems.forget(bot);
           prober.close();
@@ -65,7 +61,7 @@ export function createHttpEvidence(options: HttpEvidenceOptions): Evidence {
       function round(): void {
         const wanted = urls();
         closeOthers(wanted);
-        for (const { bot, url } of wanted) {
+        for (const { bot, at: url } of wanted) {
           const watch = watches.get(bot) ?? { url, prober: open(url), busy: false };
           watches.set(bot, watch);
           if (!watch.busy) ask(bot, watch);

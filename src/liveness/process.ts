@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { BotWord } from '../core/events.ts';
-import type { Clock, Evidence, Hear } from '../ports.ts';
-import { createProblems, type OnProblem, startRounds } from './rounds.ts';
+import type { Evidence, Hear } from '../ports.ts';
+import { createProblems, type Looking, startRounds } from './rounds.ts';
 
 /** A process as the operating system shows it. */
 export interface ProcessState {
@@ -14,13 +14,10 @@ export interface ProcessState {
 /** Looks at a process and calls `done` exactly once, never synchronously; null where there is none to be seen. */
 export type LookAtProcess = (pid: number, done: (seen: ProcessState | null) => void) => void;
 
-export interface ProcessEvidenceOptions {
-  readonly clock: Clock;
+export interface ProcessEvidenceOptions extends Looking {
   /** All bots of the configuration in force: they share the one child. */
   readonly bots: () => readonly string[];
-  readonly probeEveryMs: () => number;
   readonly look: LookAtProcess;
-  readonly onProblem: OnProblem;
 }
 
 /** Evidence by a child process, and what its parent must tell of it. */

@@ -19,6 +19,16 @@ export function startRounds(clock: Clock, everyMs: () => number, round: () => vo
   };
 }
 
+/** What every source that looks at bots of its own accord is given. */
+export interface Looking {
+  readonly clock: Clock;
+  readonly probeEveryMs: () => number;
+  readonly onProblem: OnProblem;
+}
+
+/** Each bot with its file or its URL, as the configuration in force has them. */
+export type Places = () => readonly { readonly bot: string; readonly at: string }[];
+
 /** Told why a bot's evidence cannot be had, in a few words for the log, and null once it can be had again. */
 export type OnProblem = (bot: string, problem: string | null) => void;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { filesOfBots, urlsOfBots } from '../../src/config/config.ts';
+import { placesOfBots } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { printConfig } from '../../src/config/print.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
@@ -65,16 +65,15 @@ describe('how often the daemon looks at the bot', () => {
 
 it('a file or an address of several bots holds the name of the bot in the place of {bot}', () => {
   const http = loadWell(withLiveness({ mode: 'http', url: 'http://{bot}.internal/{bot}?$&' }, TWO_BOTS));
-  expect(urlsOfBots(http.config)).toEqual([
-    { bot: 'default', url: 'http://default.internal/default?$&' },
-    { bot: 'maker', url: 'http://maker.internal/maker?$&' },
+  expect(placesOfBots(http.config, 'url')).toEqual([
+    { bot: 'default', at: 'http://default.internal/default?$&' },
+    { bot: 'maker', at: 'http://maker.internal/maker?$&' },
   ]);
   const file = loadWell(withLiveness({ mode: 'file', file: '/run/{bot}', url: 'http://{bot}/' }, TWO_BOTS));
-  expect(filesOfBots(file.config)).toEqual([
-    { bot: 'default', path: '/run/default' },
-    { bot: 'maker', path: '/run/maker' },
+  expect(placesOfBots(file.config, 'file')).toEqual([
+    { bot: 'default', at: '/run/default' },
+    { bot: 'maker', at: '/run/maker' },
   ]);
-  expect([filesOfBots(http.config), urlsOfBots(file.config)]).toEqual([[], []]);
 });
 
 test.each([

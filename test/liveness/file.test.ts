@@ -8,7 +8,7 @@ const FAILED: FileLook = { kind: 'failed', detail: 'EIO' };
 
 /** A bot's file in a virtual world, looked at every second. */
 function createFileWorld(
-  files: () => readonly { bot: string; path: string }[] = () => [{ bot: 'default', path: PATH }],
+  files: () => readonly { bot: string; at: string }[] = () => [{ bot: 'default', at: PATH }],
 ) {
   const world = createVirtual();
   let state: FileState | null = null;
@@ -137,16 +137,16 @@ describe('a file that the bot touches', () => {
 
   test('of a reloaded configuration starts anew, and one that stays is not disturbed', () => {
     let files = [
-      { bot: 'maker', path: '/a' },
-      { bot: 'taker', path: '/b' },
+      { bot: 'maker', at: '/a' },
+      { bot: 'taker', at: '/b' },
     ];
     const { said, looks, timeline, touch, start } = createFileWorld(() => files);
     touch();
     start();
     timeline.runUntil(1500);
     files = [
-      { bot: 'maker', path: '/a' },
-      { bot: 'taker', path: '/c' },
+      { bot: 'maker', at: '/a' },
+      { bot: 'taker', at: '/c' },
     ];
     touch();
     timeline.runUntil(2500);
@@ -154,7 +154,7 @@ describe('a file that the bot touches', () => {
     touch();
     timeline.runUntil(3500);
     expect(said.map(({ bot }) => bot)).toEqual(['maker', 'maker', 'taker']);
-    files = [{ bot: 'taker', path: '/c' }];
+    files = [{ bot: 'taker', at: '/c' }];
     timeline.runUntil(5500);
     expect(looks.slice(-2)).toEqual(['/c', '/c']);
   });

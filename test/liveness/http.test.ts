@@ -15,11 +15,11 @@ const LATE: ProbeAnswer = { kind: 'failed', detail: 'no answer' };
 
 /** Bots with a URL in a virtual world. `handle` is asked the moment that a probe reaches a bot; null hangs. */
 function watched(options: {
-  readonly urls?: () => readonly { bot: string; url: string }[];
+  readonly urls?: () => readonly { bot: string; at: string }[];
   readonly everyMs?: number;
   readonly way?: () => Way | null;
 }) {
-  const { urls = () => [{ bot: 'default', url: 'http://bot/' }], everyMs = 5000 } = options;
+  const { urls = () => [{ bot: 'default', at: 'http://bot/' }], everyMs = 5000 } = options;
   const way = options.way ?? (() => ({ toMs: 10, backMs: 10, answer: OK }));
   const world = createVirtual();
   const open: string[] = [];
@@ -111,13 +111,13 @@ describe('a URL of the bot', () => {
 
   test('that changes by a reload is probed over a connection of its own, and the old one is closed', () => {
     let urls = [
-      { bot: 'maker', url: 'http://a/' },
-      { bot: 'taker', url: 'http://b/' },
+      { bot: 'maker', at: 'http://a/' },
+      { bot: 'taker', at: 'http://b/' },
     ];
     const { open, said, timeline, end } = watched({ urls: () => urls });
     timeline.runUntil(1000);
     expect(open).toEqual(['http://a/', 'http://b/']);
-    urls = [{ bot: 'taker', url: 'http://c/' }];
+    urls = [{ bot: 'taker', at: 'http://c/' }];
     timeline.runUntil(6000);
     expect(open).toEqual(['http://c/']);
     expect(said.map(({ bot }) => bot)).toEqual(['maker', 'taker', 'taker']);

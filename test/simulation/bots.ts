@@ -162,7 +162,7 @@ function watchFiles({ host, bots, touchesOf }: EvidenceWorld): Evidence {
   const { clock } = host;
   return createFileEvidence({
     clock,
-    files: () => bots.map((bot) => ({ bot: botName(bot), path: String(bot) })),
+    files: () => bots.map((bot) => ({ bot: botName(bot), at: String(bot) })),
     probeEveryMs: () => LOOK_EVERY_MS,
     look(path, done) {
       const mtimeMs = touchesOf(Number(path));
@@ -177,7 +177,7 @@ function probeUrls({ plan, timeline, host, bots, isSilent, onSeen }: EvidenceWor
   const tripMs = plan.roundTripMs / 2;
   return createHttpEvidence({
     clock,
-    urls: () => bots.map((bot) => ({ bot: botName(bot), url: String(bot) })),
+    urls: () => bots.map((bot) => ({ bot: botName(bot), at: String(bot) })),
     probeEveryMs: () => PROBE_EVERY_MS,
     open: (url) => ({
       probe(timeoutMs, done) {
