@@ -1,53 +1,37 @@
 import { describe, expect, test } from 'vitest';
 import { PERMISSIONS, type Permission } from '../../src/simulator/state.ts';
-import { createTrader, PATHS, START_MS, type Trader } from './trader.ts';
+import { createTrader, keysOf, PATHS, START_MS } from './trader.ts';
 
-const { stockMarket, history, withdrawPay, killSwitch, codes, hashrate, newAddress, miningPool, ping } =
-  PATHS;
+const { stockMarket, withdrawPay, killSwitch, codes, hashrate, newAddress, miningPool, ping } = PATHS;
 
-/** The operations of the API document with the limit of its table, and the permission of the simulator's own. */
-const TABLE: readonly (readonly [path: string, limit: number | null, permission: Permission | null])[] = [
-  [stockMarket, 10_000, 'trade'],
-  [history, null, null],
-  [withdrawPay, 1000, 'withdraw'],
-  [killSwitch, 10_000, 'trade'],
-  [codes, 1000, 'info'],
-  [hashrate, 1000, 'info'],
-  [newAddress, 1000, 'deposit'],
-  [miningPool, 1000, null],
-  [ping, 2000, null],
+const PUBLIC: readonly string[] = [miningPool, ping];
+const DOCUMENTED = Object.values(PATHS);
+
+/** The permissions of the simulator's own: the document has no names for them. */
+const NEEDED: readonly (readonly [path: string, permission: Permission])[] = [
+  [stockMarket, 'trade'],
+  [withdrawPay, 'withdraw'],
+  [killSwitch, 'trade'],
+  [codes, 'info'],
+  [hashrate, 'info'],
+  [newAddress, 'deposit'],
 ];
 
-/** The status of one request to a path, good or not. */
-function knock(trader: Trader, path: string, atMs: number, key = 'demo-key'): number {
-  if (path === history) return trader.history().status;
-  const isPublic = path === miningPool || path === ping;
-  return (isPublic ? trader.get(path, { atMs }) : trader.ask(path, {}, { atMs, key })).status;
-}
-
 describe('permissions', () => {
-  const withPermissions = (permissions?: readonly Permission[]) =>
-    createTrader({
-      newAddresses: true,
-      keys: [
-        { key: 'demo-key', secret: 'demo-secret', account: 'main', ...(permissions && { permissions }) },
-      ],
-    });
+  const withPermissions = (permissions?: readonly Permission[]) => {
+    const [key = expect.fail('a key')] = keysOf({ 'demo-key': 'main' });
+    return createTrader({ newAddresses: true, keys: [{ ...key, ...(permissions && { permissions }) }] });
+  };
 
-  test.each(TABLE.filter(([, , permission]) => permission !== null))(
-    '%s (limit %s) needs the permission %s',
-    (path, _limit, needed) => {
-      const forbidden = {
-        status: 403,
-        value: { code: 4, message: 'This API Key is not authorized to perform this action.', errors: {} },
-      };
-      const others = PERMISSIONS.filter((permission) => permission !== needed);
-      expect(withPermissions(others).ask(path, {})).toEqual(forbidden);
-      expect(withPermissions([]).ask(path, {})).toEqual(forbidden);
-      expect(withPermissions(PERMISSIONS.filter((own) => own === needed)).ask(path, {}).status).not.toBe(403);
-      expect(withPermissions().ask(path, {}).status).not.toBe(403);
-    },
-  );
+  test.each(NEEDED)('%s needs the permission %s', (path, needed) => {
+    const message = 'This API Key is not authorized to perform this action.';
+    const forbidden = { status: 403, value: { code: 4, message, errors: {} } };
+    const others = PERMISSIONS.filter((permission) => permission !== needed);
+    expect(withPermissions(others).ask(path, {})).toEqual(forbidden);
+    expect(withPermissions([]).ask(path, {})).toEqual(forbidden);
+    expect(withPermissions([needed]).ask(path, {}).status).not.toBe(403);
+    expect(withPermissions().ask(path, {}).status).not.toBe(403);
+  });
 
   test('a key without permission moves nothing, and its nonce stays good', () => {
     const trader = withPermissions(['trade']);
@@ -56,26 +40,20 @@ describe('permissions', () => {
     const before = trader.exchange.books();
     expect(trader.ask(withdrawPay, fields).status).toBe(403);
     expect(trader.exchange.books()).toEqual(before);
-    expect(trader.ask(stockMarket, { market: 'BTC_USDT', side: 'buy', amount: '10', nonce }).status).toBe(
-      200,
-    );
+    const buy = { market: 'BTC_USDT', side: 'buy', amount: '10', nonce };
+    expect(trader.ask(stockMarket, buy).status).toBe(200);
   });
 });
 
 describe('limits', () => {
-  const keys = [
-    { key: 'demo-key', secret: 'demo-secret', account: 'main' },
-    { key: 'second', secret: 'demo-secret', account: 'main' },
-    { key: 'stranger', secret: 'demo-secret', account: 'other' },
-  ];
-
   test('keys of one account share it, accounts and operations do not', () => {
     const limit = { requests: 1, windowMs: 10_000 };
+    const keys = keysOf({ first: 'main', second: 'main', stranger: 'other' });
     const trader = createTrader({ keys, limits: { 'my-codes': limit, hashrate: limit } });
-    expect(knock(trader, codes, START_MS)).toBe(200);
-    expect(knock(trader, codes, START_MS, 'second')).toBe(429);
-    expect(knock(trader, codes, START_MS, 'stranger')).toBe(200);
-    expect(knock(trader, hashrate, START_MS, 'second')).not.toBe(429);
+    const knock = (path: string, key: string) => trader.ask(path, {}, { key }).status;
+    const statuses = ['first', 'second', 'stranger'].map((key) => knock(codes, key));
+    expect(statuses).toEqual([200, 429, 200]);
+    expect(knock(hashrate, 'second')).not.toBe(429);
   });
 
   test('an error over the limit has the shape of its audience, and is a page of the gateway in the live profile', () => {
@@ -95,13 +73,13 @@ describe('limits', () => {
   });
 });
 
-test.each(TABLE)('%s refuses another method and a large body in the shape of its errors', (path) => {
+test.each(DOCUMENTED)('%s refuses another method and a large body in the shape of its errors', (path) => {
   const { exchange } = createTrader();
   const ask = (method: string, body: string) => {
     const reply = exchange.handle({ method, path, headers: {}, body }, START_MS);
     return { status: reply.status, value: JSON.parse(reply.body) as unknown };
   };
-  const isPublic = path === miningPool || path === ping;
+  const isPublic = PUBLIC.includes(path);
   const refused = (status: number, code: number, message: string) => ({
     status,
     value: isPublic ? { success: false, message, params: [] } : { code, message, errors: {} },

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { PROFILES } from '../../src/simulator/answer.ts';
 import { type Decimal, decimal, formatDecimal } from '../../src/simulator/decimal.ts';
 import type { Books } from '../../src/simulator/holdings.ts';
-import { createTrader, PATHS, type Trader } from './trader.ts';
+import { createTrader, keysOf, PATHS, type Trader } from './trader.ts';
 
 const CURRENCIES = ['BTC', 'ETH', 'USDT', 'XRP', 'EUR'];
 const ACCOUNTS = { a: 'one', b: 'two' };
-const KEYS = Object.entries(ACCOUNTS).map(([key, account]) => ({ key, secret: 'demo-secret', account }));
+const KEYS = keysOf(ACCOUNTS);
 
 const amount = fc.oneof(
   fc.integer({ min: 1, max: 2_000_000 }).map(String),

@@ -4,7 +4,7 @@ import { createSimulatedExchange, type SimulatedExchange } from '../../src/simul
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { runBothProfiles } from './both-profiles.ts';
 import { signed } from './raw-client.ts';
-import { START_MS } from './trader.ts';
+import { keysOf, START_MS } from './trader.ts';
 
 const { server, ask } = runBothProfiles();
 
@@ -137,15 +137,10 @@ test('a cancellation delay puts off the firing, not the reported cancellationTim
 });
 
 test('two keys of one account share its timers, a key of another account does not', () => {
-  const keys = [
-    { key: 'a1', secret: 's', account: 'a' },
-    { key: 'a2', secret: 's', account: 'a' },
-    { key: 'b1', secret: 's', account: 'b' },
-  ];
+  const keys = keysOf({ a1: 'a', a2: 'a', b1: 'b' });
   const exchange = createSimulatedExchange({ keys });
-  for (const { key } of keys) {
-    exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key, secret: 's' }), START_MS);
-  }
+  for (const { key } of keys)
+    exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key }), START_MS);
   expect(kinds(exchange)).toEqual(['timer-armed', 'timer-updated', 'timer-armed']);
   expect(exchange.timers().map((timer) => timer.account)).toEqual(['a', 'b']);
 });

@@ -28,33 +28,22 @@ function sendBytes(bytes: string): Promise<string> {
 }
 
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+const sized = (head: string, body: string) => `${head}content-length: ${body.length}\r\n\r\n${body}`;
+const chunked = (head: string, chunks: string) => `${head}transfer-encoding: chunked\r\n\r\n${chunks}`;
 
 test.each<[string, (head: string, body: string) => string]>([
-  [
-    'ends in the middle of its body',
-    (head, body) => `${head}content-length: ${body.length}\r\n\r\n${body.slice(9)}`,
-  ],
-  ['ends before its last chunk', (head, body) => `${head}transfer-encoding: chunked\r\n\r\n${chunk(body)}`],
-  ['has a chunk without a length', (head, body) => `${head}transfer-encoding: chunked\r\n\r\nzz\r\n${body}`],
-  [
-    'has two lengths',
-    (head, body) => `${head}content-length: 1\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  ],
+  ['ends in the middle of its body', (head, body) => sized(head, body).slice(0, -9)],
+  ['ends before its last chunk', (head, body) => chunked(head, chunk(body))],
+  ['has a chunk without a length', (head, body) => chunked(head, `zz\r\n${body}`)],
+  ['has two lengths', (head, body) => sized(`${head}content-length: 1\r\n`, body)],
   [
     'has a length and chunks',
-    (head, body) =>
-      `${head}content-length: ${body.length}\r\ntransfer-encoding: chunked\r\n\r\n${chunk(body)}${chunk('')}`,
+    (head, body) => chunked(`${head}content-length: ${body.length}\r\n`, `${chunk(body)}${chunk('')}`),
   ],
-  ['has two keys', (head, body) => `${head}x-txc-apikey: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`],
-  [
-    'has two signatures',
-    (head, body) => `${head}x-txc-signature: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  ],
-  [
-    'has two payloads',
-    (head, body) => `${head}x-txc-payload: e30=\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  ],
-  ['has no body', (head) => `${head}content-length: 0\r\n\r\n`],
+  ['has two keys', (head, body) => sized(`${head}x-txc-apikey: x\r\n`, body)],
+  ['has two signatures', (head, body) => sized(`${head}x-txc-signature: x\r\n`, body)],
+  ['has two payloads', (head, body) => sized(`${head}x-txc-payload: e30=\r\n`, body)],
+  ['has no body', (head) => sized(head, '')],
 ])('an order that %s is refused and changes nothing', async (_what, spoil) => {
   const before = server().exchange.books();
   const { head, body } = order();
@@ -66,10 +55,8 @@ test.each<[string, (head: string, body: string) => string]>([
 
 test('an order in many small chunks is an order', async () => {
   const { head, body } = order();
-  const chunks = Array.from(body, chunk).join('');
-  const answered = await sendBytes(
-    `${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
-  );
+  const chunks = `${Array.from(body, chunk).join('')}${chunk('')}`;
+  const answered = await sendBytes(chunked(`${head}connection: close\r\n`, chunks));
   expect(answered).toMatch(/^HTTP\/1\.1 200 /);
 });
 

@@ -1,5 +1,5 @@
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
-import type { ExchangeOptions } from '../../src/simulator/state.ts';
+import type { ApiKey, ExchangeOptions } from '../../src/simulator/state.ts';
 import { type Sent, signed } from './raw-client.ts';
 
 export const PATHS = {
@@ -52,6 +52,11 @@ export function createTrader(options: ExchangeOptions = {}): Trader {
       handle({ method, path, headers: {}, body: '' }, atMs),
     balance: (currency, account = 'main') => exchange.books().accounts[account]?.[currency] ?? '0',
   };
+}
+
+/** Keys with the usual secret, each with the account that it opens. */
+export function keysOf(accounts: Readonly<Record<string, string>>): readonly ApiKey[] {
+  return Object.entries(accounts).map(([key, account]) => ({ key, secret: 'demo-secret', account }));
 }
 
 /** An error object with `Validation failed`, as the API document shows it. */
