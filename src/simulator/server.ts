@@ -5,7 +5,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
 import { flawOfFaults, registerControl, type Tools } from './control.ts';
 import { createJournal } from './event-log.ts';
-import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
+import { createExchangeClock, type ExchangeClock } from './exchange-clock.ts';
 import { createFaultPlan } from './faults.ts';
 import type { OrderRequest } from './holdings.ts';
 import { createSimulatedExchange, type SimulatedExchange } from './simulated-exchange.ts';
@@ -81,16 +81,16 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
 }
 
 function createParts(options: SimulatedServerOptions) {
-  const clock = createSteeredClock(options.clock, options.time === 'manual');
-  const nowMs = createExchangeClock(clock, options.clockOffsetMs ?? 0);
-  const { seed = 1 } = options;
+  const { seed = 1, clockOffsetMs = 0, time } = options;
+  const clock = createExchangeClock(options.clock, clockOffsetMs, time === 'manual');
+  const { nowMs } = clock;
   const exchange = createSimulatedExchange({ seed, ...options.exchange });
   const { log } = exchange;
   for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
   const plan = createFaultPlan(seed);
   const requests = createJournal<RequestBody>(REQUESTS_KEPT);
-  const planFiring = createFiring(clock, exchange, nowMs);
-  const traffic = createTraffic({ clock, nowMs, exchange, plan, requests, onHandled: planFiring });
+  const planFiring = createFiring(clock, exchange);
+  const traffic = createTraffic({ clock, exchange, plan, requests, onHandled: planFiring });
   const snapshots: (() => void)[] = [];
 
   function clearFaults(): number {
@@ -134,7 +134,7 @@ function createParts(options: SimulatedServerOptions) {
 }
 
 /** Keeps one timer of the clock on the next firing of the exchange. */
-function createFiring(clock: Clock, exchange: SimulatedExchange, nowMs: () => number): () => void {
+function createFiring(clock: ExchangeClock, exchange: SimulatedExchange): () => void {
   let plannedMs: number | null = null;
   let cancel: Cancel = () => {};
 
@@ -144,8 +144,8 @@ function createFiring(clock: Clock, exchange: SimulatedExchange, nowMs: () => nu
     cancel();
     plannedMs = nextMs;
     if (nextMs === null) return;
-    cancel = clock.after(Math.max(0, nextMs - nowMs()), () => {
-      exchange.advance(nowMs());
+    cancel = clock.after(Math.max(0, nextMs - clock.nowMs()), () => {
+      exchange.advance(clock.nowMs());
       plannedMs = null;
       plan();
     });

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../ports.ts';
 import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
+import type { ExchangeClock } from './exchange-clock.ts';
 import {
   type CannedReply,
   type FaultKind,
@@ -40,9 +40,7 @@ interface Visit {
 }
 
 interface TrafficParts {
-  readonly clock: Clock;
-  /** The exchange's clock, Unix milliseconds. */
-  readonly nowMs: () => number;
+  readonly clock: ExchangeClock;
   readonly exchange: SimulatedExchange;
   readonly plan: FaultPlan;
   readonly requests: Journal<RequestBody, unknown>;
@@ -58,7 +56,8 @@ const MAX_PIECES = 20;
 
 /** Requests to the exchange's own paths, with the faults of the plan done to them. */
 export function createTraffic(parts: TrafficParts) {
-  const { clock, nowMs, exchange, plan } = parts;
+  const { clock, exchange, plan } = parts;
+  const { nowMs } = clock;
   const { later, hold, releaseHeld } = createWaitingRoom(clock);
   const cached = new Map<string, Reply>();
 
@@ -151,7 +150,7 @@ function readBody(request: IncomingMessage, whole: (body: Buffer) => void): void
 type Later = (delayMs: number, run: () => void) => void;
 
 /** Requests that a fault delays or holds. */
-function createWaitingRoom(clock: Clock) {
+function createWaitingRoom(clock: ExchangeClock) {
   const held = new Map<number, Set<() => void>>();
 
   const later: Later = (delayMs, run) => {
