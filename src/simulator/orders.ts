@@ -160,31 +160,19 @@ export function cancel(
   state.log.append({ kind: 'order-cancelled', account, orderId, market, type, by }, nowMs);
 }
 
+/** Nothing of the order is filled. */
+const UNFILLED = { status: 'OPEN', dealMoney: '0', dealStock: '0', dealFee: '0', ioc: false } as const;
+/** What an order says of itself that nobody placed through the API. */
+const UNPLACED = { clientOrderId: '', atMs: 0, stp: 'no', postOnly: false };
+
 /** A resting order as replies show it. */
-function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
-  const { id: orderId, account, market, type, side, amount, price, placed } = order;
-  const { clientOrderId = '', atMs = 0, stp = 'no', postOnly = false } = placed ?? {};
-  return {
-    orderId,
-    clientOrderId,
-    account,
-    market,
-    side,
-    type: type === 'spot' ? 'limit' : 'margin limit',
-    status: 'OPEN',
-    atMs,
-    endedAtMs: atMs,
-    amount,
-    left: amount,
-    dealMoney: '0',
-    dealStock: '0',
-    dealFee: '0',
-    price,
-    feeRate: formatDecimal((state.termsOf(market) ?? PLAIN_TERMS).feeRate),
-    stp,
-    postOnly,
-    ioc: false,
-  };
+function viewOf({ termsOf }: ExchangeState, order: RestingOrder): MarketOrder {
+  const { id: orderId, account, market, side, amount, price } = order;
+  const placed = order.placed ?? UNPLACED;
+  const type = order.type === 'spot' ? 'limit' : 'margin limit';
+  const feeRate = formatDecimal((termsOf(market) ?? PLAIN_TERMS).feeRate);
+  const terms = { amount, left: amount, price, feeRate };
+  return { orderId, account, market, side, type, ...terms, ...UNFILLED, ...placed, endedAtMs: placed.atMs };
 }
 
 /**
