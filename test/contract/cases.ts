@@ -26,12 +26,12 @@ async function refuses(side: AnySide, operation: OperationName, fields: Fields, 
   expect(side.exchange.books()).toEqual(before);
 }
 
-const repeated = (field: string, code: number): Expected => ({
+const repeated = (field: string, code: number, says: RegExp): Expected => ({
   kind: 'refusal',
   status: 400,
   code,
   field,
-  says: /./,
+  says,
   sent: true,
 });
 
@@ -106,7 +106,7 @@ const ORDERS: readonly Case[] = [
   ),
   does(ORDER, ['client_order_id is unique', 'limit client_order_id'], async (side, ask) => {
     await ask();
-    await refuses(side, ORDER, but(ORDER, {}), repeated('client_order_id', 36));
+    await refuses(side, ORDER, but(ORDER, {}), repeated('client_order_id', 36, /already used/));
   }),
   does(ORDER, ['an exchange that is unavailable answers an order with 503', 'status 503'], async () => {
     // The exchange itself never is: its server says so for it.
@@ -210,7 +210,12 @@ const ACCOUNTS: readonly Case[] = [
   ),
   does('withdrawPay', ['a unique_id makes one withdrawal', 'limit unique_id'], async (side, ask) => {
     await ask();
-    await refuses(side, 'withdrawPay', but('withdrawPay', {}), repeated('unique_id', 30));
+    await refuses(
+      side,
+      'withdrawPay',
+      but('withdrawPay', {}),
+      repeated('unique_id', 30, /already been taken/),
+    );
   }),
   does(
     'myCodes',

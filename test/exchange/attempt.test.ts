@@ -3,17 +3,6 @@ import type { WireResult } from '../../src/exchange/wire.ts';
 import { openTransport } from './open.ts';
 import { serveBytes, serveHttp } from './servers.ts';
 
-test('a redirect is an answer like any other', async () => {
-  const followed: string[] = [];
-  const server = await serveHttp((request, response) => {
-    followed.push(request.url ?? '');
-    response.writeHead(302, { location: '/elsewhere' }).end();
-  });
-  const { send } = openTransport(server.base);
-  expect(await send()).toMatchObject({ kind: 'response', status: 302, headers: { location: '/elsewhere' } });
-  expect(followed).toEqual(['/api/v4/order/kill-switch']);
-});
-
 test.each<[string, string, Partial<Extract<WireResult, { kind: 'failed' }>>]>([
   [
     'shorter than announced',

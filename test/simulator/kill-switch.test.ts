@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { createNarrator } from '../../src/simulator/event-log.ts';
+import type { OrderRequest } from '../../src/simulator/holdings.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
-import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { runBothProfiles } from './both-profiles.ts';
 import { signed } from './raw-client.ts';
-import { keysOf, START_MS } from './trader.ts';
+import { createTrader, keysOf, PATHS, START_MS, type Trader } from './trader.ts';
 
 const { server, ask } = runBothProfiles();
 
@@ -37,32 +37,28 @@ test.each([
   },
 );
 
-function sync(
-  exchange: SimulatedExchange,
-  nowMs: number,
-  fields: Readonly<Record<string, unknown>>,
-  pretend?: 'pretend',
-) {
-  const reply = exchange.handle(signed(fields), nowMs, pretend);
-  return { status: reply.status, value: JSON.parse(reply.body) as unknown };
-}
+const kindsOf = ({ exchange }: Trader) => exchange.log.since(0).map(({ kind }) => kind);
 
-function kinds(exchange: SimulatedExchange): string[] {
-  return exchange.log.since(0).map((event) => event.kind);
-}
+/** Asks for a timer; `atMs` counts from the start. */
+const sync = (trader: Trader, atMs: number, fields: object) =>
+  trader.ask(PATHS.killSwitch, fields, { atMs: START_MS + atMs });
 
-function withOrders(options: ExchangeOptions = {}): SimulatedExchange {
-  const exchange = createSimulatedExchange(options);
+/** An order of each type in two markets. */
+function withOrders(): Trader {
+  const trader = createTrader();
   for (const type of ['spot', 'margin', 'futures'] as const) {
-    exchange.placeOrder({ market: 'BTC_USDT', type, side: 'buy', amount: '1', price: '90' }, START_MS);
-    exchange.placeOrder({ market: 'ETH_USDT', type, side: 'sell', amount: '1', price: '110' }, START_MS);
+    const place = (order: Pick<OrderRequest, 'market' | 'side' | 'price'>) =>
+      trader.exchange.placeOrder({ ...order, type, amount: '1' }, START_MS);
+    place({ market: 'BTC_USDT', side: 'buy', price: '90' });
+    place({ market: 'ETH_USDT', side: 'sell', price: '110' });
   }
-  return exchange;
+  return trader;
 }
 
 test('a timer that nobody renews cancels every order of its market, and of no other', () => {
-  const exchange = withOrders();
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  const trader = withOrders();
+  const { exchange } = trader;
+  sync(trader, 0, { market: 'BTC_USDT', timeout: '5' });
   exchange.advance(START_MS + 4999);
   expect(exchange.orders()).toHaveLength(6);
   exchange.advance(START_MS + 5000);
@@ -93,9 +89,10 @@ test('a timer that nobody renews cancels every order of its market, and of no ot
 });
 
 test('an update replaces timeout and types of the timer', () => {
-  const exchange = withOrders();
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5', types: ['spot'] });
-  sync(exchange, START_MS + 1000, { market: 'BTC_USDT', timeout: '10', types: ['margin'] });
+  const trader = withOrders();
+  const { exchange } = trader;
+  sync(trader, 0, { market: 'BTC_USDT', timeout: '5', types: ['spot'] });
+  sync(trader, 1000, { market: 'BTC_USDT', timeout: '10', types: ['margin'] });
   exchange.advance(START_MS + 10_999);
   expect(exchange.orders()).toHaveLength(6);
   exchange.advance(START_MS + 11_000);
@@ -104,72 +101,58 @@ test('an update replaces timeout and types of the timer', () => {
 });
 
 test('a renewal that comes after the firing makes a new timer and is still answered with 200', () => {
-  const exchange = withOrders();
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
-  const late = sync(exchange, START_MS + 7000, { market: 'BTC_USDT', timeout: '5' });
+  const trader = createTrader();
+  sync(trader, 0, { market: 'BTC_USDT', timeout: '5' });
+  const late = sync(trader, 7000, { market: 'BTC_USDT', timeout: '5' });
   expect(late).toMatchObject({ status: 200, value: { startTime: START_MS / 1000 + 7 } });
-  expect(kinds(exchange).filter((kind) => kind.startsWith('timer'))).toEqual([
-    'timer-armed',
-    'timer-fired',
-    'timer-armed',
-  ]);
+  expect(kindsOf(trader)).toEqual(['timer-armed', 'timer-fired', 'timer-armed']);
 });
 
 test.each([
   ['floor', 0],
   ['round', 1],
   ['ceil', 1],
-] as const)(
-  'with rounding %s a timer set at a fraction of .600 starts %i s after the whole second',
-  (rounding, plus) => {
-    const exchange = createSimulatedExchange({ startTimeRounding: rounding });
-    const { value } = sync(exchange, START_MS + 600, { market: 'BTC_USDT', timeout: '5' });
-    const startTime = START_MS / 1000 + plus;
-    expect(value).toMatchObject({ startTime, cancellationTime: startTime + 5 });
-  },
-);
+] as const)('with rounding %s a timer set at .600 starts %i s after the whole second', (rounding, plus) => {
+  const trader = createTrader({ startTimeRounding: rounding });
+  const startTime = START_MS / 1000 + plus;
+  const { value } = sync(trader, 600, { market: 'BTC_USDT', timeout: '5' });
+  expect(value).toMatchObject({ startTime, cancellationTime: startTime + 5 });
+});
 
 test('a cancellation delay puts off the firing, not the reported cancellationTime', () => {
-  const exchange = createSimulatedExchange({ cancellationDelayMs: 700 });
-  const { value } = sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  const trader = createTrader({ cancellationDelayMs: 700 });
+  const { value } = sync(trader, 0, { market: 'BTC_USDT', timeout: '5' });
   expect(value).toMatchObject({ cancellationTime: START_MS / 1000 + 5 });
-  expect(exchange.nextFiringMs()).toBe(START_MS + 5700);
+  expect(trader.exchange.nextFiringMs()).toBe(START_MS + 5700);
 });
 
 test('two keys of one account share its timers, a key of another account does not', () => {
-  const keys = keysOf({ a1: 'a', a2: 'a', b1: 'b' });
-  const exchange = createSimulatedExchange({ keys });
-  for (const { key } of keys)
-    exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key }), START_MS);
-  expect(kinds(exchange)).toEqual(['timer-armed', 'timer-updated', 'timer-armed']);
-  expect(exchange.timers().map((timer) => timer.account)).toEqual(['a', 'b']);
+  const trader = createTrader({ keys: keysOf({ a1: 'a', a2: 'a', b1: 'b' }) });
+  for (const key of ['a1', 'a2', 'b1'])
+    trader.ask(PATHS.killSwitch, { market: 'BTC_USDT', timeout: '5' }, { key });
+  expect(kindsOf(trader)).toEqual(['timer-armed', 'timer-updated', 'timer-armed']);
+  expect(trader.exchange.timers().map(({ account }) => account)).toEqual(['a', 'b']);
 });
 
 test('the event log keeps the newest events, numbered without gaps', () => {
-  const exchange = createSimulatedExchange({ eventCapacity: 3 });
-  for (let index = 0; index < 5; index += 1) sync(exchange, START_MS, { market: 'bad name', timeout: '5' });
-  expect(exchange.log.since(0).map((event) => event.seq)).toEqual([3, 4, 5]);
-  expect(exchange.log.since(4).map((event) => event.seq)).toEqual([5]);
-  expect(exchange.log.since(99)).toEqual([]);
-  expect(exchange.log.lastSeq()).toBe(5);
+  const trader = createTrader({ eventCapacity: 3 });
+  for (let index = 0; index < 5; index += 1) sync(trader, 0, { market: 'bad name', timeout: '5' });
+  const { log } = trader.exchange;
+  const after = (seq: number) => log.since(seq).map((event) => event.seq);
+  expect([after(0), after(4), after(99), log.lastSeq()]).toEqual([[3, 4, 5], [5], [], 5]);
 });
 
 test('a refused request is in the event log with its reason and without its key', () => {
-  const exchange = createSimulatedExchange();
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '4' });
-  exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key: 'wrong-key' }), START_MS);
-  expect(exchange.log.since(0)).toMatchObject([
-    {
-      kind: 'request-refused',
-      operation: 'kill-switch',
-      market: 'BTC_USDT',
-      status: 422,
-      code: 30,
-      why: 'Validation failed: The timeout should be at least 5.',
-    },
-    { kind: 'request-refused', status: 401, code: 10, why: 'Unauthorized request.' },
+  const trader = createTrader();
+  sync(trader, 0, { market: 'BTC_USDT', timeout: '4' });
+  trader.ask(PATHS.killSwitch, { market: 'BTC_USDT', timeout: '5' }, { key: 'wrong-key' });
+  const why = 'Validation failed: The timeout should be at least 5.';
+  const refused = { kind: 'request-refused', operation: 'kill-switch', market: 'BTC_USDT' };
+  expect(trader.exchange.log.since(0)).toMatchObject([
+    { ...refused, status: 422, code: 30, why },
+    { ...refused, status: 401, code: 10, why: 'Unauthorized request.' },
   ]);
-  expect(JSON.stringify(exchange.log.since(0))).not.toContain('wrong-key');
+  expect(JSON.stringify(trader.exchange.log.since(0))).not.toContain('wrong-key');
 });
 
 const NOON_MS = Date.UTC(2026, 0, 2, 12, 0, 0);

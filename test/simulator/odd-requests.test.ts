@@ -1,7 +1,6 @@
-import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { runServer } from './both-profiles.ts';
-import { nextNonce, ping, send, signed, signedText } from './raw-client.ts';
+import { nextNonce, ping, send, sendBytes, signed, signedText } from './raw-client.ts';
 
 const ORDER = '/api/v4/order/stock_market';
 
@@ -12,19 +11,6 @@ function order(): { readonly head: string; readonly body: string } {
   const { headers, body } = signed({ market: 'BTC_USDT', side: 'sell', amount: '0.01' }, { path: ORDER });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return { head: `POST ${ORDER} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`, body: String(body) };
-}
-
-/** Sends the bytes, ends, and collects what comes back until the server closes. */
-function sendBytes(bytes: string): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = connect(Number(new URL(server().url).port), '127.0.0.1', () => socket.end(bytes));
-    let received = '';
-    socket.on('data', (chunk) => {
-      received += chunk.toString('utf8');
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => resolve(received));
-  });
 }
 
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
@@ -47,7 +33,7 @@ test.each<[string, (head: string, body: string) => string]>([
 ])('an order that %s is refused and changes nothing', async (_what, spoil) => {
   const before = server().exchange.books();
   const { head, body } = order();
-  const answered = await sendBytes(spoil(head, body));
+  const answered = await sendBytes(server().url, spoil(head, body), true);
   expect(answered).toMatch(/^(HTTP\/1\.1 40[01] |$)/);
   expect(server().exchange.books()).toEqual(before);
   expect((await send(server().url, ping)).status).toBe(200);
@@ -56,7 +42,7 @@ test.each<[string, (head: string, body: string) => string]>([
 test('an order in many small chunks is an order', async () => {
   const { head, body } = order();
   const chunks = `${Array.from(body, chunk).join('')}${chunk('')}`;
-  const answered = await sendBytes(chunked(`${head}connection: close\r\n`, chunks));
+  const answered = await sendBytes(server().url, chunked(`${head}connection: close\r\n`, chunks), true);
   expect(answered).toMatch(/^HTTP\/1\.1 200 /);
 });
 
@@ -65,7 +51,7 @@ test('requests that do not wait for the reply to the one before are all answered
     (name) => `GET /api/v4/public/${name} HTTP/1.1\r\nhost: x\r\n\r\n`,
   );
   const last = `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`;
-  const answered = await sendBytes([...asked, last].join(''));
+  const answered = await sendBytes(server().url, [...asked, last].join(''), true);
   expect(answered.match(/HTTP\/1\.1 \d+/g)).toEqual(
     [200, 200, 404, 200, 200].map((status) => `HTTP/1.1 ${status}`),
   );

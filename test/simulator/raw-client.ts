@@ -1,4 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import type { Clock } from '../../src/ports.ts';
 
@@ -78,6 +79,20 @@ export function send(url: string, sent: Sent, signal?: AbortSignal): Promise<Rec
     });
     outgoing.on('error', reject);
     outgoing.end(body);
+  });
+}
+
+/** Sends bytes on a connection of its own. What comes back until the server closes it; `ends`: the client ends first. */
+export function sendBytes(url: string, bytes: string, ends: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname, () => (ends ? socket.end(bytes) : socket.write(bytes)));
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk.toString('utf8');
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(received));
   });
 }
 

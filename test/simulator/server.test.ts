@@ -1,9 +1,8 @@
-import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { startExchange } from '../../src/library/simulator.ts';
 import type { Clock } from '../../src/ports.ts';
 import { refusal, runBothProfiles } from './both-profiles.ts';
-import { control, hostClock, ping, send, signed } from './raw-client.ts';
+import { control, hostClock, ping, send, sendBytes, signed } from './raw-client.ts';
 
 const { server, ask } = runBothProfiles();
 
@@ -19,20 +18,6 @@ test('an unknown path gets a 404, which is empty at the live exchange and JSON i
     value: { success: false, message: 'Not found.', params: [] },
   });
 });
-
-/** All that comes back on a connection of its own. */
-function exchangeBytes(url: string, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url);
-    const socket = connect(Number(port), hostname, () => socket.write(bytes));
-    let received = '';
-    socket.on('data', (chunk) => {
-      received += chunk.toString('utf8');
-    });
-    socket.on('error', reject);
-    socket.on('close', () => resolve(received));
-  });
-}
 
 test.each([
   ['no Host', `GET ${ping.path} HTTP/1.1\r\nconnection: close\r\n\r\n`, 200, '["pong"]'],
@@ -51,7 +36,7 @@ test.each([
   ],
   ['no form', 'nonsense\r\n\r\n', 400, '{"code":0,"message":"Bad Request.","errors":{}}'],
 ])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
-  const answered = await exchangeBytes(server('documented').url, bytes);
+  const answered = await sendBytes(server('documented').url, bytes, false);
   expect(answered.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
   expect(answered).toContain(body);
 });
