@@ -4,17 +4,14 @@ import { ArgumentError } from '../../src/exchange/errors.ts';
 import { isRecord } from '../../src/util/text.ts';
 import { errorOf, openClient } from './open.ts';
 import { SAMPLES } from './samples.ts';
-import { serveHttp } from './servers.ts';
+import { serveReply } from './servers.ts';
 
-let requests = 0;
+let asked: readonly string[];
 let client: Client;
 
 beforeEach(async () => {
-  requests = 0;
-  const server = await serveHttp((_request, response) => {
-    requests += 1;
-    response.end('[]');
-  });
+  const server = await serveReply([]);
+  asked = server.paths;
   client = openClient(server.base);
 });
 
@@ -24,7 +21,7 @@ type Method = (request: unknown, options?: unknown) => Promise<unknown>;
 /** Calls an operation as a program without types would, and expects that nothing is sent. */
 async function refusal(operation: string, request: unknown): Promise<unknown> {
   const error = await errorOf((client[operation as keyof Client] as Method)(request));
-  expect(requests).toBe(0);
+  expect(asked).toEqual([]);
   expect(error).toBeInstanceOf(ArgumentError);
   return error;
 }
@@ -147,7 +144,7 @@ test('the edges of every range are allowed', async () => {
     await expect(
       client.createStockMarketOrder({ market: 'A1_B2', side: 'sell', amount }),
     ).rejects.not.toThrow(ArgumentError);
-  expect(requests).toBe(10);
+  expect(asked).toHaveLength(10);
 });
 
 test.each(SAMPLES)('$name refuses a time to wait that is none', async ({ call }) => {
@@ -156,7 +153,7 @@ test.each(SAMPLES)('$name refuses a time to wait that is none', async ({ call })
       name: 'ArgumentError',
       argument: 'timeoutMs',
     });
-  expect(requests).toBe(0);
+  expect(asked).toEqual([]);
 });
 
 test.each<[string | undefined, string]>([
@@ -165,7 +162,7 @@ test.each<[string | undefined, string]>([
   ['two words', 'accessToken is text of 9 characters'],
   ['line\r\nbreak', 'accessToken is text of 11 characters'],
 ])('an access token of %j is told without being repeated', async (accessToken, message) => {
-  const server = await serveHttp((_request, response) => response.end('{}'));
+  const server = await serveReply({});
   const tokenless = openClient(server.base, { accessToken: undefined });
   const error = await errorOf(tokenless.orderHistory({}, { accessToken }));
   expect(error).toMatchObject({ name: 'ArgumentError', argument: 'accessToken' });

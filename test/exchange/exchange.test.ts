@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { KEY, openExchange, SECRET } from './open.ts';
-import { serveGate, serveHttp, serveTls } from './servers.ts';
+import { serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
 test('a request is signed, and asks whether it may leave, once its connection is open: none overtakes its nonce', async () => {
   const nonces: number[] = [];
@@ -31,19 +31,16 @@ test('a request is signed, and asks whether it may leave, once its connection is
 });
 
 test('a hung exchange ends when the core gives up: a time-out with unknown outcome', async () => {
-  let arrived = 0;
-  const server = await serveHttp(() => {
-    arrived += 1;
-  });
+  const server = await serveSilence();
   const { start } = openExchange(server);
   const { outcome, cancel } = start();
-  await expect.poll(() => arrived).toBe(1);
+  await expect.poll(() => server.paths.length).toBe(1);
   cancel();
   expect(await outcome).toMatchObject({ kind: 'transient', reason: 'timeout', maybeApplied: true });
 });
 
 test('a base address that is not configured settles as not sent', async () => {
-  const server = await serveHttp((_request, response) => response.end('[]'));
+  const server = await serveReply([]);
   const { sync, ping } = openExchange(server);
   expect(await sync({ base: 7 })).toMatchObject({ kind: 'transient', maybeApplied: false });
   expect(await ping(1_000, 7)).toMatchObject({ ok: false });

@@ -5,7 +5,7 @@ import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER } from './samples.ts';
-import { serveHttp } from './servers.ts';
+import { serveReply } from './servers.ts';
 
 async function exchangeOf(exchange: ExchangeOptions) {
   const balances = { main: { USDT: '1000000', BTC: '10', EUR: '1000' } };
@@ -76,7 +76,7 @@ test.each<[string, keyof typeof asked, string, boolean]>([
 ])('a buy that filled %s, asked for in %s: %s', async (_what, unit, deal, fits) => {
   const [side, deal_money, deal_stock, left] = deal.split(' ');
   const reply = { ...ORDER, client_order_id: 'u-1', amount: '60', side, deal_money, deal_stock, left };
-  const { base } = await serveHttp((_request, response) => response.end(JSON.stringify(reply)));
+  const { base } = await serveReply(reply);
   const request: StockMarketOrderRequest = { ...BUY, ...asked[unit] };
   const call = openClient(base).createStockMarketOrder(request);
   if (fits) expect(await call).toEqual(reply);

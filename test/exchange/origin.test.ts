@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openClient } from './open.ts';
-import { serveHttp } from './servers.ts';
+import { serveReply } from './servers.ts';
 
 test.each([
   'https://exchange.example/',
@@ -10,7 +10,7 @@ test.each([
 ])('%s is an address for requests', (base) => expect(() => openClient(base)).not.toThrow());
 
 test('an address that ends with a slash is asked as well', async () => {
-  const { base } = await serveHttp((_request, response) => response.end('["pong"]'));
+  const { base } = await serveReply(['pong']);
   expect(await openClient(`${base}/`).ping()).toBeGreaterThan(0);
 });
 

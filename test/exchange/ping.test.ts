@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { PingOutcome } from '../../src/ports.ts';
 import { openExchange } from './open.ts';
-import { serveHttp } from './servers.ts';
+import { serveHttp, serveSilence } from './servers.ts';
 
 test('a ping that is answered tells how long it took', async () => {
   const server = await serveHttp((request, response) => {
@@ -16,18 +16,16 @@ test('a ping that is answered tells how long it took', async () => {
 });
 
 test('a ping that hangs is tried once more on a fresh connection within its time', async () => {
-  let requests = 0;
   const server = await serveHttp((_request, response) => {
-    requests += 1;
-    if (requests === 2) response.end('["pong"]');
+    if (server.paths.length === 2) response.end('["pong"]');
   });
   const { ping } = openExchange(server);
   expect(await ping(6_000)).toMatchObject({ ok: true });
-  expect([requests, server.connections()]).toEqual([2, 2]);
+  expect([server.paths.length, server.connections()]).toEqual([2, 2]);
 });
 
 test('a ping of an exchange that never answers fails when its time is over', async () => {
-  const server = await serveHttp(() => undefined);
+  const server = await serveSilence();
   const { ping } = openExchange(server);
   const outcome = await ping(200);
   expect(outcome).toMatchObject({ ok: false, reason: 'timeout', detail: 'no answer within 200 ms' });
@@ -36,21 +34,19 @@ test('a ping of an exchange that never answers fails when its time is over', asy
 
 test('a ping that is out of order is asked twice, one that is rate limited only once', async () => {
   let status = 503;
-  let requests = 0;
   const server = await serveHttp((_request, response) => {
-    requests += 1;
     response.writeHead(status).end('<html>');
   });
   const { ping } = openExchange(server);
   expect(await ping(2_000)).toMatchObject({ ok: false, reason: 'http_5xx' });
-  expect(requests).toBe(2);
+  expect(server.paths).toHaveLength(2);
   status = 429;
   expect(await ping(2_000)).toMatchObject({ ok: false, reason: 'rate_limited' });
-  expect(requests).toBe(3);
+  expect(server.paths).toHaveLength(3);
 });
 
 test('a ping that is withdrawn settles once, later', async () => {
-  const server = await serveHttp(() => undefined);
+  const server = await serveSilence();
   const { exchange } = openExchange(server);
   const outcomes: PingOutcome[] = [];
   const cancel = exchange.ping(0, 5_000, (outcome) => outcomes.push(outcome));

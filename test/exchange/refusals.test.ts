@@ -13,17 +13,7 @@ import {
 } from '../../src/exchange/errors.ts';
 import { errorOf, KEY, openClient, SECRET, TOKEN } from './open.ts';
 import { SAMPLES, sampleOf } from './samples.ts';
-import { serveBytes, serveHttp } from './servers.ts';
-
-/** A server that always gives the same answer and counts the requests. */
-async function answer(status: number, body: unknown) {
-  let requests = 0;
-  const server = await serveHttp((_request, response) => {
-    requests += 1;
-    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
-  });
-  return { base: server.base, requests: () => requests };
-}
+import { serveBytes, serveHttp, serveReply, serveSilence } from './servers.ts';
 
 type Sample = (typeof SAMPLES)[number];
 const SIGNED = SAMPLES.filter(({ authentication }) => authentication === 'signed');
@@ -46,12 +36,12 @@ describe('the error object of a private endpoint', () => {
     [412, 2, {}],
   ])('with status %i and code %i is a refusal with both, and with its messages', (status, code, errors) =>
     each(PRIVATE, async ({ call }) => {
-      const { base, requests } = await answer(status, { code, message: 'Validation failed', errors });
+      const { base, paths } = await serveReply({ code, message: 'Validation failed', errors }, status);
       const error = await errorOf(call(openClient(base)));
       expect(error).toBeInstanceOf(RefusedError);
       expect(error).toMatchObject({ code, status, fields: errors, maybeApplied: false });
       expect((error as Error).message).toContain(`HTTP ${status}: Validation failed`);
-      expect(requests()).toBe(1);
+      expect(paths).toHaveLength(1);
     }),
   );
 });
@@ -63,7 +53,7 @@ test.each([
   'an error object in place of the reply of %s is a refusal, whatever its status',
   async (name, code) => {
     const fields = { limit: ['Too large.'] };
-    const { base } = await answer(200, { code, message: 'Incorrect timestamp', errors: fields });
+    const { base } = await serveReply({ code, message: 'Incorrect timestamp', errors: fields });
     const error = await errorOf(sampleOf(name).call(openClient(base)));
     const message = 'HTTP 200: Incorrect timestamp (limit: Too large.)';
     expect(error).toMatchObject({ name: 'RefusedError', code, status: 200, fields, message });
@@ -74,7 +64,7 @@ test('the error object of a public endpoint keeps its params', () =>
   each(PUBLIC, async ({ call }) => {
     const body = { success: false, message: 'Request failed', params: ['pool', { n: 1 }] };
     const refused = async (status: number) => {
-      const { base } = await answer(status, body);
+      const { base } = await serveReply(body, status);
       const error = await errorOf(call(openClient(base)));
       expect(error).toBeInstanceOf(PublicRefusedError);
       expect(error).toMatchObject({
@@ -85,7 +75,7 @@ test('the error object of a public endpoint keeps its params', () =>
       });
     };
     await Promise.all([200, 400, 422].map(refused));
-    const { base } = await answer(503, body);
+    const { base } = await serveReply(body, 503);
     expect(await errorOf(call(openClient(base)))).toMatchObject({
       name: 'ServerError',
       message: 'HTTP 503: Request failed',
@@ -105,14 +95,14 @@ describe('each operation tells the statuses apart:', () => {
   ])('%i', (status, expected, uncertain) =>
     each(SAMPLES, async ({ call, name, movesMoney }) => {
       const tells = async (body: unknown) => {
-        const { base, requests } = await answer(status, body);
+        const { base, paths } = await serveReply(body, status);
         const error = await errorOf(call(openClient(base), { timeoutMs: 5_000 }));
         const isUnknown = movesMoney && uncertain;
         expect(error).toBeInstanceOf(isUnknown ? UnknownOutcomeError : expected);
         expect(isUnknown ? (error as ApiError).cause : error).toBeInstanceOf(expected);
         expect(error).toMatchObject({ status });
         // What only reads is asked again when the exchange is out of order.
-        if (status < 500 || movesMoney || CHANGES.includes(name)) expect(requests()).toBe(1);
+        if (status < 500 || movesMoney || CHANGES.includes(name)) expect(paths).toHaveLength(1);
       };
       const bodies = ['', '<html>', ...(status === 429 ? [] : [{ code: 3, message: 'why', errors: {} }])];
       await Promise.all(bodies.map(tells));
@@ -121,22 +111,22 @@ describe('each operation tells the statuses apart:', () => {
 
   test('429 with an error object is a stale nonce where there is one, and too much elsewhere', () =>
     each(SAMPLES, async ({ call, movesMoney, authentication }) => {
-      const { base, requests } = await answer(429, { code: 0, message: 'Too many requests.', errors: {} });
+      const { base, paths } = await serveReply({ code: 0, message: 'Too many requests.', errors: {} }, 429);
       const error = await errorOf(call(openClient(base)));
       const isSigned = authentication === 'signed';
       expect(error).toBeInstanceOf(isSigned ? NonceError : ThrottledError);
       expect(error).toMatchObject({ status: 429, maybeApplied: false });
-      expect(requests()).toBe(isSigned && !movesMoney ? 4 : 1);
+      expect(paths).toHaveLength(isSigned && !movesMoney ? 4 : 1);
     }));
 
   test('429 with an error object that speaks of a limit is told as such at once', () =>
     each(SAMPLES, async ({ call }) => {
       const message = 'Rate limit exceeded: 1000 requests per 10 seconds.';
-      const { base, requests } = await answer(429, { code: 0, message, errors: {} });
+      const { base, paths } = await serveReply({ code: 0, message, errors: {} }, 429);
       const error = await errorOf(call(openClient(base)));
       expect(error).toBeInstanceOf(ThrottledError);
       expect(error).toMatchObject({ status: 429, maybeApplied: false });
-      expect(requests()).toBe(1);
+      expect(paths).toHaveLength(1);
     }));
 });
 
@@ -156,7 +146,7 @@ test('an operation has what it asked for when a stale nonce was the only trouble
 
 test('an operation ends in time, whether no answer comes or one that never ends', () =>
   each(SAMPLES, async (sample) => {
-    const silent = await serveHttp(() => undefined);
+    const silent = await serveSilence();
     const dripping = await serveBytes((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
       const drip = setInterval(() => socket.write(' '), 10);

@@ -4,12 +4,9 @@ import type { CallOptions } from '../../src/exchange/client.ts';
 import { ApiError } from '../../src/exchange/errors.ts';
 import { errorOf, openClient } from './open.ts';
 import { ADDRESS, CODES, ORDER, ORDER_REQUEST, POOL, SAMPLES, sampleOf } from './samples.ts';
-import { serveBytes, serveHttp } from './servers.ts';
+import { serveBytes, serveHttp, serveReply } from './servers.ts';
 
-async function answering(reply: unknown) {
-  const server = await serveHttp((_request, response) => response.end(JSON.stringify(reply)));
-  return openClient(server.base);
-}
+const answering = async (reply: unknown) => openClient((await serveReply(reply)).base);
 
 test('an order may lack what only describes it', async () => {
   const { price, postOnly, ioc, status, stp, positionSide, rpi, ...bare } = ORDER;
@@ -158,11 +155,9 @@ test('whatever bytes an operation gets, it ends in time with a named error or wi
 });
 
 test('a ping that hangs is asked once more over a fresh connection within its time', async () => {
-  let requests = 0;
   const server = await serveHttp((_request, response) => {
-    requests += 1;
-    if (requests > 1) response.end('["pong"]');
+    if (server.paths.length > 1) response.end('["pong"]');
   });
   expect(await sampleOf('ping').call(openClient(server.base), { timeoutMs: 2_000 })).toBeLessThan(1_000);
-  expect([requests, server.connections()]).toEqual([2, 2]);
+  expect([server.paths.length, server.connections()]).toEqual([2, 2]);
 });

@@ -93,14 +93,24 @@ export async function serveHttp(
   return { ...(await listening(createServer(withBody(handler, paths)), at)), paths };
 }
 
+/** One that answers every request alike: with a text as it is, with everything else as JSON. */
+export const serveReply = (reply: unknown, status = 200) =>
+  serveHttp((_request, response) =>
+    response.writeHead(status).end(typeof reply === 'string' ? reply : JSON.stringify(reply)),
+  );
+
+/** One that never answers. */
+export const serveSilence = () => serveHttp(() => undefined);
+
 /** A real HTTPS server whose certificate no authority has signed. With `onResume` it keeps sessions, which TLS 1.2 asks for. */
 export async function serveTls(handler: Handler, onResume?: (done: (error: Error | null) => void) => void) {
   const { key, certificate } = selfSigned();
+  const paths: string[] = [];
   let resumed = 0;
   const sessions = { maxVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
   const server = createTlsServer(
     { key, cert: certificate, ...(onResume === undefined ? {} : sessions) },
-    withBody(handler, []),
+    withBody(handler, paths),
   );
   if (onResume !== undefined) {
     const known = new Set<string>();
@@ -117,7 +127,7 @@ export async function serveTls(handler: Handler, onResume?: (done: (error: Error
   }
   server.on('tlsClientError', () => undefined);
   const { port } = await listening(server);
-  return { base: `https://127.0.0.1:${port}`, port, ca: certificate, resumed: () => resumed };
+  return { base: `https://127.0.0.1:${port}`, port, paths, ca: certificate, resumed: () => resumed };
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */

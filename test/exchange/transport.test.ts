@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openTransport } from './open.ts';
-import { serveBytes, serveHttp, serveTls } from './servers.ts';
+import { serveBytes, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
 test('requests at the same time have a connection each, up to the limit', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 40));
@@ -13,7 +13,7 @@ test('requests at the same time have a connection each, up to the limit', async 
 });
 
 test('a fresh request has a connection that nobody used, and that one is kept for later requests', async () => {
-  const server = await serveHttp((_request, response) => response.end('[]'));
+  const server = await serveReply([]);
   const { send } = openTransport(server.base);
   await send();
   await send({ fresh: true });
@@ -39,9 +39,7 @@ test('a fresh request does not wait behind connections that hang', async () => {
 
 test('after a time-out no connection is used over which nothing was heard since', async () => {
   let hang = false;
-  let arrived = 0;
   const server = await serveHttp((_request, response) => {
-    arrived += 1;
     if (!hang) setTimeout(() => response.end('[]'), 20);
   });
   const { start, send } = openTransport(server.base);
@@ -49,7 +47,7 @@ test('after a time-out no connection is used over which nothing was heard since'
   expect(server.connections()).toBe(3);
   hang = true;
   const hanging = start();
-  await expect.poll(() => arrived).toBe(4);
+  await expect.poll(() => server.paths.length).toBe(4);
   hanging.cancel();
   await hanging.result;
   hang = false;
@@ -94,11 +92,7 @@ test('a request whose connection closes in the moment of sending takes a new one
 });
 
 test('evidence is asked for in the very step of the write, on new connections and on used ones', async () => {
-  let received = 0;
-  const server = await serveHttp((_request, response) => {
-    received += 1;
-    response.end('[]');
-  });
+  const server = await serveReply([]);
   const { send } = openTransport(server.base);
   for (let round = 1; round <= 3; round += 1) {
     let microtaskRan = false;
@@ -109,7 +103,7 @@ test('evidence is asked for in the very step of the write, on new connections an
         queueMicrotask(() => {
           microtaskRan = true;
         });
-        expect(received).toBe(round - 1);
+        expect(server.paths).toHaveLength(round - 1);
         expect(microtaskRan).toBe(false);
         return true;
       },
@@ -118,7 +112,7 @@ test('evidence is asked for in the very step of the write, on new connections an
   }
   const last = await send({ mayWrite: () => false });
   expect(last).toMatchObject({ kind: 'failed', reason: 'aborted', maybeApplied: false });
-  expect(received).toBe(3);
+  expect(server.paths).toHaveLength(3);
 });
 
 test('giving up settles once and later: what the server still answers is ignored', async () => {
@@ -165,15 +159,11 @@ test.each([
 });
 
 test('a certificate that no authority signed is refused before anything is sent', async () => {
-  let requests = 0;
-  const server = await serveTls((_request, response) => {
-    requests += 1;
-    response.end('[]');
-  });
+  const server = await serveTls((_request, response) => response.end('[]'));
   const { send } = openTransport(server.base);
   const result = await send();
   expect(result).toMatchObject({ kind: 'failed', reason: 'tls', maybeApplied: false });
-  expect(requests).toBe(0);
+  expect(server.paths).toEqual([]);
 });
 
 test('a TLS handshake that hangs can be given up, and nothing was sent', async () => {
@@ -203,14 +193,11 @@ test.each([
 });
 
 test('closing settles what is in flight, and later requests at once', async () => {
-  let arrived = 0;
-  const server = await serveHttp(() => {
-    arrived += 1;
-  });
+  const server = await serveSilence();
   const { transport, start } = openTransport(server.base, { connections: 1 });
   const written = start();
   const waiting = start();
-  await expect.poll(() => arrived).toBe(1);
+  await expect.poll(() => server.paths.length).toBe(1);
   await transport.close();
   expect(await written.result).toMatchObject({ reason: 'aborted', maybeApplied: true });
   expect(await waiting.result).toMatchObject({ reason: 'aborted', maybeApplied: false });
@@ -232,20 +219,18 @@ test.each([
   'giving up resets a %s connection: the kernel must not send again what nobody stands for',
   async (_what, serve) => {
     const ends: unknown[] = [];
-    let arrived = 0;
     const server = await serve((request) => {
-      arrived += 1;
       request.socket.on('error', (error: NodeJS.ErrnoException) => ends.push(error.code));
       request.socket.on('end', () => ends.push('closed'));
     });
     const { transport, start } = openTransport(server.base, 'ca' in server ? { ca: String(server.ca) } : {});
     const first = start();
-    await expect.poll(() => arrived).toBe(1);
+    await expect.poll(() => server.paths.length).toBe(1);
     first.cancel();
     await first.result;
     await expect.poll(() => ends).toEqual(['ECONNRESET']);
     const second = start();
-    await expect.poll(() => arrived).toBe(2);
+    await expect.poll(() => server.paths.length).toBe(2);
     await transport.close();
     await second.result;
     await expect.poll(() => ends).toEqual(['ECONNRESET', 'ECONNRESET']);
@@ -253,7 +238,7 @@ test.each([
 );
 
 test('a request without an answer is given up at the end of its lifetime, which counts from its first byte', async () => {
-  const server = await serveHttp(() => undefined);
+  const server = await serveSilence();
   const { start } = openTransport(server.base, { lifetimeMs: 200 });
   const begunMs = performance.now();
   expect(await start().result).toMatchObject({ reason: 'timeout', maybeApplied: true });
@@ -279,7 +264,7 @@ test('a slow request that is given up leaves alone the connections that have ans
 });
 
 test('what was allowed when the request was handed over is not written when it no longer is', async () => {
-  const server = await serveHttp((_request, response) => response.end('[]'));
+  const server = await serveReply([]);
   const { start, send } = openTransport(server.base);
   for (const kind of ['new', 'used']) {
     let allowed = true;

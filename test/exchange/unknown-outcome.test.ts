@@ -9,7 +9,7 @@ import {
 } from '../../src/exchange/errors.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER, ORDER_REQUEST, SAMPLES } from './samples.ts';
-import { serveBytes, serveHttp } from './servers.ts';
+import { serveBytes, serveHttp, serveReply, serveSilence } from './servers.ts';
 
 const MONEY = SAMPLES.filter(({ movesMoney }) => movesMoney);
 
@@ -72,14 +72,11 @@ describe.each(MONEY)('$name', ({ name, call }) => {
   });
 
   test('that is withdrawn on its way has an unknown outcome, and one that is not yet on it has none', async () => {
-    let arrived = 0;
-    const server = await serveHttp(() => {
-      arrived += 1;
-    });
+    const server = await serveSilence();
     const client = openClient(server.base);
     const stopping = new AbortController();
     const failed = errorOf(call(client, { signal: stopping.signal }));
-    await expect.poll(() => arrived).toBe(1);
+    await expect.poll(() => server.paths.length).toBe(1);
     stopping.abort(new Error('enough'));
     expect(await failed).toMatchObject({
       name: 'UnknownOutcomeError',
@@ -88,7 +85,7 @@ describe.each(MONEY)('$name', ({ name, call }) => {
     const early = await errorOf(call(client, { signal: stopping.signal }));
     expect(early).toBeInstanceOf(NetworkError);
     expect(early).toMatchObject({ reason: 'aborted', maybeApplied: false });
-    expect(arrived).toBe(1);
+    expect(server.paths).toHaveLength(1);
   });
 
   test('that never left is certain not to have been carried out', async () => {
@@ -131,9 +128,7 @@ test.each<[string, Record<string, unknown>, string]>([
   ['with an identifier that JSON has rounded', { order_id: 2 ** 60 }, 'order_id must be <= 9007199254740991'],
   ['with an amount as a number', { amount: 50 }, 'expected an order (amount must be string)'],
 ])('an order %s is not the one that was placed: its outcome is unknown', async (_what, change, problem) => {
-  const server = await serveHttp((_request, response) =>
-    response.end(JSON.stringify({ ...ORDER, ...change })),
-  );
+  const server = await serveReply({ ...ORDER, ...change });
   const error = await errorOf(openClient(server.base).createStockMarketOrder(ORDER_REQUEST));
   expect(error).toBeInstanceOf(UnknownOutcomeError);
   expect((error as Error).message).toContain(problem);
@@ -185,7 +180,7 @@ test('what only reads is repeated over fresh connections with growing waits, thr
 });
 
 test('a wait between two attempts ends with the signal, and with the time of the call', async () => {
-  const server = await serveHttp((_request, response) => response.writeHead(503).end());
+  const server = await serveReply('', 503);
   const client = openClient(server.base);
   const stopping = new AbortController();
   setTimeout(() => stopping.abort(new Error('enough')), 50);
