@@ -25,12 +25,6 @@ export interface ApiErrorBody {
   readonly fields: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The error object of public endpoints. */
-export interface PublicErrorBody {
-  readonly message: string;
-  readonly params: readonly unknown[];
-}
-
 /** The value of a JSON body, or undefined where it is not JSON. */
 export function parseBody(body: Buffer): unknown {
   try {
@@ -65,7 +59,7 @@ export function decodeError(value: unknown): ApiErrorBody | null {
 }
 
 /** The error object of a public endpoint, or null where the value is none. */
-export function decodePublicError(value: unknown): PublicErrorBody | null {
+export function decodePublicError(value: unknown): { message: string; params: unknown[] } | null {
   if (!isRecord(value)) return null;
   const { success, message, params } = value;
   return success === false && typeof message === 'string' && Array.isArray(params)
@@ -97,10 +91,7 @@ export type Rejection = Exclude<Outcome, Success> & {
 export type Verdict = Success | Rejection;
 
 /** What was asked of the exchange, to hold the answer against. */
-export interface Asked {
-  readonly market: string;
-  readonly timeoutSeconds: number | null;
-}
+type Asked = Pick<KillSwitchArguments, 'market' | 'timeoutSeconds'>;
 
 export type Response = Extract<WireResult, { kind: 'response' }>;
 type Failed = Extract<WireResult, { kind: 'failed' }>;

@@ -2,7 +2,7 @@ import type { ServerTimer } from '../core/events.ts';
 import { type Call, type CallOptions, checkTimeout, createCaller } from './call.ts';
 import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
 import { CredentialError } from './errors.ts';
-import { CONNECTIONS, createAccess, type ExchangeOptions } from './exchange.ts';
+import { createAccess, type ExchangeOptions } from './exchange.ts';
 import { createLimits } from './limits.ts';
 import {
   fieldsOf,
@@ -28,6 +28,7 @@ import type {
   StockMarketOrderRequest,
   WithdrawPayRequest,
 } from './schemas.ts';
+import { CONNECTIONS } from './transport.ts';
 import { checkAccessToken, checkArguments, checkBody, checkFilled, decoderOf, named } from './validate.ts';
 
 export type { CallOptions, KillSwitchRequest };

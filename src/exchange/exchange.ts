@@ -22,7 +22,7 @@ import {
   type NonceSource,
   signPayload,
 } from './sign.ts';
-import { createTransport } from './transport.ts';
+import { createTransport, type TransportOptions } from './transport.ts';
 import type { Transport, WireContent, WireResult } from './wire.ts';
 
 export interface Credentials {
@@ -51,13 +51,9 @@ interface Judged {
 
 export type Session = ReturnType<typeof createSession>;
 
-export interface SessionOptions {
+export interface SessionOptions
+  extends Pick<ExchangeOptions, 'clock' | 'credentials' | 'nonce' | 'userAgent'> {
   readonly transport: Transport;
-  readonly clock: Clock;
-  /** Asked before every signed request, so that they can be changed while it runs. */
-  readonly credentials: () => Credentials;
-  readonly nonce: NonceMode;
-  readonly userAgent: string;
   /** Replaces the source of nonces, for a simulation. */
   readonly nonces?: NonceSource;
 }
@@ -117,7 +113,7 @@ function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Can
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
 export function createSession(options: SessionOptions) {
-  const { transport, clock, credentials, nonce: mode, userAgent } = options;
+  const { transport, clock, credentials, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = options.nonces ?? createNonceSource(mode, serverClock);
 
@@ -273,7 +269,7 @@ export function startPing(
   return () => stop('aborted', 'the ping was given up');
 }
 
-export interface ExchangeOptions {
+export interface ExchangeOptions extends TransportOptions {
   /** Base addresses in the order in which `base` indexes them: https, or http to the loopback. */
   readonly bases: readonly string[];
   /** Whether plain http may also go to other hosts: to a test exchange. */
@@ -281,28 +277,9 @@ export interface ExchangeOptions {
   /** Asked before every signed request, so that a key can be read again while the daemon runs. */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
-  readonly clock: Clock;
-  /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
-  readonly connections?: number;
-  /** Certificates in PEM form that are trusted instead of the well-known authorities. */
-  readonly ca?: string | undefined;
-  /** A request without an answer is given up this long after it was written; without it never. */
-  readonly requestLifetimeMs?: number | undefined;
   readonly userAgent?: string;
   /** Replaces the wire, for a simulation. */
   readonly transport?: Transport;
-}
-
-export const CONNECTIONS = 64;
-const USER_AGENT = 'killswitchd';
-
-/** What all who use one API key share: its session, the wire under it, and the base addresses. */
-export interface Access {
-  readonly session: Session;
-  readonly clock: Clock;
-  readonly origins: readonly string[];
-  /** Ends all connections; what is in flight settles as failed with reason `aborted`. */
-  close(): Promise<void>;
 }
 
 /**
@@ -323,21 +300,18 @@ function originOf(base: string, allowPlainHttp: boolean): string {
   throw wrong(`"${base}": ${only}; write https://${host}`);
 }
 
-/** Throws an ArgumentError at once where a base address is not allowed. */
-export function createAccess(options: ExchangeOptions): Access {
-  const { clock, credentials, nonce, allowPlainHttp = false } = options;
+export type Access = ReturnType<typeof createAccess>;
+
+/**
+ * What all who use one API key share: its session, the wire under it, and the base addresses. `close` ends all
+ * connections; what is in flight settles as failed with reason `aborted`. Throws an ArgumentError at once where a base
+ * address is not allowed.
+ */
+export function createAccess(options: ExchangeOptions) {
+  const { clock, allowPlainHttp = false } = options;
   const origins = options.bases.map((base) => originOf(base, allowPlainHttp));
-  const transport =
-    options.transport ??
-    createTransport({
-      clock,
-      bases: origins,
-      connections: options.connections ?? CONNECTIONS,
-      ca: options.ca,
-      lifetimeMs: options.requestLifetimeMs,
-    });
-  const userAgent = options.userAgent ?? USER_AGENT;
-  const session = createSession({ transport, clock, credentials, nonce, userAgent });
+  const transport = options.transport ?? createTransport({ ...options, bases: origins });
+  const session = createSession({ ...options, transport });
   return { session, clock, origins, close: () => transport.close() };
 }
 

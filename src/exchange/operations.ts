@@ -1,4 +1,4 @@
-import type { OrderType } from '../core/events.ts';
+import type { SyncRequest } from '../ports.ts';
 import type { StockMarketOrderRequest, WithdrawPayRequest } from './schemas.ts';
 
 /** A documented limit: at most `requests` in any `windowMs`. */
@@ -100,14 +100,9 @@ export const OPERATIONS = {
 export type OperationName = keyof typeof OPERATIONS;
 export const { syncKillSwitch, ping } = OPERATIONS;
 
-export interface KillSwitchArguments {
-  readonly market: string;
-  /** Whole seconds 5 to 600, or null to delete the timer. */
-  readonly timeoutSeconds: number | null;
-  /** Null means all order types. A delete does not send them: it removes the timer of the market. */
-  readonly types: readonly OrderType[] | null;
-}
+export type KillSwitchArguments = Pick<SyncRequest, 'market' | 'timeoutSeconds' | 'types'>;
 
+/** A delete does not send types: it removes the timer of the market. */
 export function timerFields({ market, timeoutSeconds, types }: KillSwitchArguments): Fields {
   return timeoutSeconds === null
     ? { market, timeout: null }

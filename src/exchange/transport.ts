@@ -14,12 +14,12 @@ export interface TransportOptions {
   readonly clock: Clock;
   /** Origins that requests may name, as `https://host[:port]`. */
   readonly bases: readonly string[];
-  /** Connections per origin; those asked for as fresh may go beyond. */
-  readonly connections: number;
+  /** Connections per origin; 64 where it is not given. More requests at a time wait, but those asked for as fresh go beyond. */
+  readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
-  /** A request without an answer is given up this long after it was written, milliseconds. Without it never. */
-  readonly lifetimeMs?: number | undefined;
+  /** A request without an answer is given up this long after it was written; without it never. */
+  readonly requestLifetimeMs?: number | undefined;
 }
 
 /** One HTTP/1.1 connection that carries one request at a time. */
@@ -62,6 +62,7 @@ interface Attempt {
   cancelLifetime: Cancel;
 }
 
+export const CONNECTIONS = 64;
 /** Most markets are renewed every 1 to 10 s; undici's own 4 s would open a connection for each renewal. */
 const IDLE_MS = 60_000;
 /** The most of a body that is read. Answers without a list have a few hundred bytes. */
@@ -78,7 +79,7 @@ const MAX_BODY_BYTES = 65_536;
  * the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { clock, ca, connections: limit, lifetimeMs } = options;
+  const { clock, ca, connections: limit = CONNECTIONS, requestLifetimeMs } = options;
   const names = createNames(clock);
   const pools = new Map<string, Pool>();
   for (const origin of options.bases) {
@@ -109,8 +110,8 @@ export function createTransport(options: TransportOptions): Transport {
         chunks: [],
         cancelLifetime: () => undefined,
         onWrite() {
-          if (lifetimeMs !== undefined)
-            attempt.cancelLifetime = clock.after(lifetimeMs, () => giveUp(attempt, 'timeout'));
+          if (requestLifetimeMs !== undefined)
+            attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
         },
         done(result) {
           inFlight.splice(inFlight.indexOf(attempt), 1);

@@ -218,9 +218,7 @@ export interface ActiveFault {
 }
 
 /** A body that takes the place of the exchange's own answer. */
-export interface CannedReply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+export interface CannedReply extends Omit<Reply, 'body'> {
   readonly body: string | Buffer;
 }
 

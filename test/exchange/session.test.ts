@@ -32,7 +32,6 @@ function createBench(mode: NonceMode, answer: (content: WireContent) => WireResu
     clock,
     credentials: () => credentials.current(),
     nonce: mode,
-    userAgent: 'killswitchd',
   });
   const sync = (given: KillSwitchArguments): Promise<Verdict> =>
     new Promise<Verdict>((resolve) => {

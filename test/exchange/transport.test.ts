@@ -239,7 +239,7 @@ test.each([
 
 test('a request without an answer is given up at the end of its lifetime, which counts from its first byte', async () => {
   const server = await serveSilence();
-  const { start } = openTransport(server.base, { lifetimeMs: 200 });
+  const { start } = openTransport(server.base, { requestLifetimeMs: 200 });
   const begunMs = performance.now();
   expect(await start().result).toMatchObject({ reason: 'timeout', maybeApplied: true });
   expect(performance.now() - begunMs).toBeGreaterThan(195);
