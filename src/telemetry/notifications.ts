@@ -71,44 +71,41 @@ export function formatMessage(message: Message, format: NotifyFormat, name: stri
 }
 
 interface Pending extends Omit<Message, 'markets'> {
-  count: number;
   readonly what: 'bots' | 'markets';
   readonly names: Set<string>;
 }
 
+/** One message of two about the same event. */
+function together(older: Pending, newer: Pending): Pending {
+  const { names } = older;
+  for (const name of newer.names) names.add(name);
+  return { ...(TURNS.has(older.event) ? newer : older), count: older.count + newer.count, names };
+}
+
+function namesIn(notice: Notice, market: string | null): string[] {
+  if (notice.kind === 'bot') return [notice.bot];
+  if (notice.kind === 'stopped') return notice.left.map((one) => one.market);
+  return market === null ? [] : [market];
+}
+
 /** What was not told so far: at most one message of each event, in the order in which they are told. */
 function createWaiting(bases: readonly string[]) {
-  const byEvent = new Map<string, Pending>();
+  let byEvent = new Map<string, Pending>();
   return {
     add(notice: Notice, now: Instant): void {
       const { event, level, market, msg: text } = describeNotice(notice, bases, now);
       const what = notice.kind === 'bot' ? 'bots' : 'markets';
-      const before = byEvent.get(event);
-      const { count = 0, names = new Set<string>() } = before ?? {};
-      const isFresh = before === undefined || TURNS.has(event);
-      const pending: Pending = isFresh
-        ? { event, level, atWallMs: now.wallMs, text, count, what, names }
-        : before;
-      if (isFresh) byEvent.delete(event);
-      byEvent.set(event, pending);
-      pending.count += 1;
-      const left = notice.kind === 'stopped' ? notice.left.map((one) => one.market) : [];
-      for (const name of [market, notice.kind === 'bot' ? notice.bot : null, ...left])
-        if (name !== null) names.add(name);
+      const names = new Set(namesIn(notice, market));
+      const newer: Pending = { event, level, atWallMs: now.wallMs, text, count: 1, what, names };
+      const older = byEvent.get(event);
+      if (TURNS.has(event)) byEvent.delete(event);
+      byEvent.set(event, older === undefined ? newer : together(older, newer));
     },
     /** It was not told after all: it comes before what came after it. */
     restore(older: Pending): void {
-      const { event } = older;
-      const later = [...byEvent];
-      const newer = byEvent.get(event);
-      if (newer === undefined) {
-        byEvent.clear();
-        for (const [name, one] of [[event, older] as const, ...later]) byEvent.set(name, one);
-        return;
-      }
-      const names = older.names.union(newer.names);
-      const said = TURNS.has(event) ? newer : older;
-      byEvent.set(event, { ...said, count: older.count + newer.count, names });
+      const newer = byEvent.get(older.event);
+      if (newer === undefined) byEvent = new Map([[older.event, older], ...byEvent]);
+      else byEvent.set(older.event, together(older, newer));
     },
     /** What there is about `event`, else what has waited for longest; null where nothing does. */
     take(event?: string): Pending | null {
