@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Progress } from '../../src/core/events.ts';
+import type { ReloadReport } from '../../src/operator/control-sources.ts';
 import { asker, clock, codeOf, createSpy, makeFolder, open, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
@@ -131,107 +132,63 @@ test('a bot that fails is told when its timers fire', async () => {
   expect(calls[0]?.slice(0, 3)).toEqual(['hear', 'main', 'fail']);
 });
 
-const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
-const problems = ['markets: one', 'defaults: two'];
-const rejected = {
-  code: 'config_rejected',
-  message: 'nothing was changed, because of 2 problems',
-};
-const inForce = { level: 'info', before: 'info', forSeconds: null };
 const all = { done: true, markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }] };
 const two = { markets: ['ETH_USDT', 'ETH_USDT'], waitSeconds: 0 };
-const goodbye = (progress: readonly Progress[]) => ({ afterGoodbye: async () => progress });
+const inForce = { level: 'info', before: 'info' };
 const says = (does: string, markets: readonly string[] | null, forMs = 0) => ({ does, markets, forMs });
-const proof = { session: null, seq: 9 };
+const word = ['hear', 'main', 'goodbye', { session: null, seq: 9 }, expect.any(Number)];
 
-test.each<[string, object, Parameters<typeof createSpy>[0], number, object, unknown[][]?]>([
-  ['goodbye', { seq: 9 }, goodbye([done]), 200, { counted: true, bot: 'main', done: true, markets: [done] }],
-  ['goodbye', {}, goodbye([done, waiting]), 202, { done: false, markets: [done, waiting] }],
-  ['goodbye', {}, goodbye([done, waiting, impossible]), 409, { done: false }],
-  [
-    'goodbye',
-    { seq: 9, waitSeconds: 2.5 },
-    {},
-    200,
-    { done: true },
-    [
-      ['hear', 'main', 'goodbye', proof, expect.any(Number)],
-      ['afterGoodbye', 'main', 2500],
-    ],
-  ],
-  // One that does not count is not waited for.
-  [
-    'goodbye',
-    {},
-    { hear: () => ({ counted: false, why: 'x' }) },
-    409,
-    { counted: false, why: 'x', done: false },
-    [],
-  ],
-  ...['arm', 'disarm', 'resume', 'trip'].flatMap(
-    (does): [string, object, object, number, object, unknown[][]][] => [
-      [does, {}, {}, 200, all, [['operate', says(does, null), 15_000]]],
-      [does, two, {}, 200, { done: true }, [['operate', says(does, ['ETH_USDT']), 0]]],
-    ],
-  ),
-  [
-    'pause',
-    { forSeconds: 600, waitSeconds: 60 },
-    {},
-    200,
-    all,
-    [['operate', says('pause', null, 600_000), 60_000]],
-  ],
-  [
-    'pause',
-    {},
-    {},
-    400,
-    { error: { message: 'forSeconds is missing; allowed: a number from 1 to 86400' } },
-    [],
-  ],
-  ['arm', {}, { operate: async () => [done, waiting] }, 202, { done: false, markets: [done, waiting] }],
-  ['arm', {}, { operate: async () => [done, impossible] }, 409, { done: false, markets: [done, impossible] }],
-  ['ack', {}, {}, 200, { acknowledged: ['BTC_USDT'] }, [['acknowledge', null]]],
+test.each<[string, object, unknown[][], object]>([
+  ['goodbye', { seq: 9, waitSeconds: 2.5 }, [word, ['afterGoodbye', 'main', 2500]], { done: true }],
+  ...['arm', 'disarm', 'resume', 'trip'].flatMap((does): [string, object, unknown[][], object][] => [
+    [does, {}, [['operate', says(does, null), 15_000]], all],
+    [does, two, [['operate', says(does, ['ETH_USDT']), 0]], { done: true }],
+  ]),
+  ['pause', { forSeconds: 600, waitSeconds: 60 }, [['operate', says('pause', null, 600_000), 60_000]], all],
+  ['ack', {}, [['acknowledge', null]], { acknowledged: ['BTC_USDT'] }],
   // One that a reload took out as well.
-  [
-    'ack',
-    { markets: ['GONE_USDT'] },
-    {},
-    200,
-    { acknowledged: ['GONE_USDT'] },
-    [['acknowledge', ['GONE_USDT']]],
-  ],
-  ['ack', { markets: ['GONE_USDR'] }, {}, 404, {}, []],
-  ['reload', {}, {}, 200, { result: 'unchanged' }],
+  ['ack', { markets: ['GONE_USDT'] }, [['acknowledge', ['GONE_USDT']]], { acknowledged: ['GONE_USDT'] }],
+  ['reload', { waitSeconds: 5 }, [['reload', 5000]], { result: 'unchanged' }],
+  ['log-level', {}, [], { ...inForce, forSeconds: null }],
+  ['log-level', { level: 'debug', forSeconds: 60 }, [['setLogLevel', 'debug', 60_000]], { forSeconds: 60 }],
+  ['log-level', { level: 'warn' }, [['setLogLevel', 'warn', null]], { ...inForce, forSeconds: null }],
+])('%s of %j asks the daemon for just that', async (name, body, asked, reply) => {
+  const { ask, calls } = await open({ bots: () => ['main'] });
+  expect(await ask(`/v1/${name}`, { body })).toMatchObject({ status: 200, body: reply });
+  expect(calls).toEqual(asked);
+});
+
+const left = (progress: readonly Progress[]) => ({ afterGoodbye: async () => progress });
+const become = (progress: readonly Progress[]) => ({ operate: async () => progress });
+const read = (report: ReloadReport) => ({ reload: async () => report });
+const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
+const problems = ['markets: one', 'defaults: two'];
+const message = 'nothing was changed, because of 2 problems';
+const copy = { counted: false, why: 'x' } as const;
+
+test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
+  ['goodbye', left([done]), 200, { counted: true, bot: 'main', done: true, markets: [done] }],
+  ['goodbye', left([done, waiting]), 202, { done: false, markets: [done, waiting] }],
+  ['goodbye', left([done, waiting, impossible]), 409, { done: false }],
+  // One that does not count is not waited for.
+  ['goodbye', { hear: () => copy }, 409, { ...copy, done: false, markets: [] }],
+  ['arm', become([done, waiting]), 202, { done: false, markets: [done, waiting] }],
+  ['arm', become([done, impossible]), 409, { done: false, markets: [done, impossible] }],
   [
     'reload',
-    { waitSeconds: 5 },
-    { reload: async () => ({ kind: 'applied', ...applied, progress: [waiting] }) },
+    read({ kind: 'applied', ...applied, progress: [waiting] }),
     200,
     { result: 'applied', ...applied, done: false, markets: [waiting] },
   ],
   [
     'reload',
-    {},
-    { reload: async () => ({ kind: 'rejected', problems }) },
+    read({ kind: 'rejected', problems }),
     422,
-    { error: { ...rejected, problems } },
+    { error: { code: 'config_rejected', message, problems } },
   ],
-  ['log-level', {}, {}, 200, inForce, []],
-  [
-    'log-level',
-    { level: 'debug', forSeconds: 60 },
-    {},
-    200,
-    { forSeconds: 60 },
-    [['setLogLevel', 'debug', 60_000]],
-  ],
-  ['log-level', { level: 'warn' }, {}, 200, inForce, [['setLogLevel', 'warn', null]]],
-])('%s of %j', async (name, body, changes, status, reply, asked) => {
-  const { ask, calls } = await open({ bots: () => ['main'], ...changes });
-  expect(await ask(`/v1/${name}`, { body })).toMatchObject({ status, body: reply });
-  if (asked !== undefined) expect(calls).toEqual(asked);
+])('%s is told what came of it: %j', async (name, changes, status, reply) => {
+  const { ask } = await open({ bots: () => ['main'], ...changes });
+  expect(await ask(`/v1/${name}`)).toMatchObject({ status, body: reply });
 });
 
 test('a command changes what the next beat is told at once', async () => {
