@@ -15,7 +15,6 @@ interface EventStreamParts {
 interface Stream {
   readonly raw: ServerResponse;
   started: boolean;
-  sentAtMs: number;
   /** Since when it has not taken what was sent to it; null where it has. */
   behindSinceMs: number | null;
 }
@@ -24,8 +23,8 @@ interface Stream {
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 const MAX_STREAMS = 32;
 const EVERY_MS = 1000;
-/** Silence is broken by a comment, at the next turn after this. */
-const QUIET_MS = 4000;
+/** A status that takes longer is missed. Silence is broken by a comment then, for proxies that end silent connections. */
+const LATE_MS = 3000;
 /** A reader that does not take one status within this is let go. */
 const BEHIND_MS = 10_000;
 const LAST_WORD_MS = 200;
@@ -41,31 +40,21 @@ const END = 'event: end\ndata: {}\n\n';
 export function createEventStream({ clock, status, lastStatus }: EventStreamParts) {
   const streams = new Set<Stream>();
   const breathe = createBreather(clock);
-  let ticking = false;
-  let making: Promise<void> | null = null;
+  let isServing = false;
   let closed = false;
 
-  const broadcast = async (): Promise<void> => {
-    const event = toEvent(await status());
-    for (const stream of streams) {
-      await breathe();
-      if (stream.started && !closed) send(stream, event, clock.now().monoMs);
+  const serve = async (): Promise<void> => {
+    isServing = true;
+    while (streams.size > 0 && !closed) {
+      await new Promise<void>((resolve) => void clock.after(EVERY_MS, resolve));
+      // A status that cannot be made is missed.
+      const event = await within(clock, LATE_MS, status().then(toEvent)).catch(() => null);
+      for (const stream of streams) {
+        await breathe();
+        if (stream.started && !closed) send(stream, event ?? COMMENT, clock.now().monoMs);
+      }
     }
-  };
-  const tick = (): void => {
-    ticking = streams.size > 0 && !closed;
-    if (!ticking) return;
-    clock.after(EVERY_MS, tick);
-    const nowMs = clock.now().monoMs;
-    for (const stream of streams) {
-      if (stream.started && nowMs - stream.sentAtMs >= QUIET_MS) send(stream, COMMENT, nowMs);
-    }
-    // A status that cannot be made is missed: the comments go on.
-    making ??= broadcast()
-      .catch(() => {})
-      .finally(() => {
-        making = null;
-      });
+    isServing = false;
   };
 
   return {
@@ -78,7 +67,7 @@ export function createEventStream({ clock, status, lastStatus }: EventStreamPart
         return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
       }
       const { raw } = reply;
-      const stream: Stream = { raw, started: false, sentAtMs: clock.now().monoMs, behindSinceMs: null };
+      const stream: Stream = { raw, started: false, behindSinceMs: null };
       streams.add(stream);
       onOver(reply, () => streams.delete(stream));
       const first = await status();
@@ -86,8 +75,7 @@ export function createEventStream({ clock, status, lastStatus }: EventStreamPart
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
       stream.started = true;
       send(stream, Buffer.concat([Buffer.from(RETRY), toEvent(first)]), clock.now().monoMs);
-      if (!ticking) clock.after(EVERY_MS, tick);
-      ticking = true;
+      if (!isServing) void serve();
       return reply;
     },
     /** Sends everybody the last status and the event `end`, and ends every stream, at the latest after a moment. */
@@ -114,7 +102,6 @@ function send(stream: Stream, bytes: Buffer | string, nowMs: number): void {
     return;
   }
   stream.behindSinceMs = null;
-  stream.sentAtMs = nowMs;
   stream.raw.write(bytes);
 }
 
