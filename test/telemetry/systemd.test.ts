@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLog, type Write } from '../../src/telemetry/log.ts';
+import type { Log } from '../../src/telemetry/log.ts';
 import { createSupervision } from '../../src/telemetry/systemd.ts';
 import type { SettingsOptions } from '../core/core-settings.ts';
 import { createStage } from '../keeper-stage.ts';
@@ -17,10 +17,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
   const heard: Heard[] = [];
   const warned: string[] = [];
   const manager = { problem: null as string | null, told: Promise.resolve() };
-  const write: Write = (bytes, done) => {
-    warned.push(String(bytes));
-    queueMicrotask(() => done(null, bytes.length));
-  };
+  const warn = (_: unknown, text: string) => void warned.push(text);
   const supervision = createSupervision({
     manager: {
       tell(message, failed) {
@@ -35,7 +32,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
     },
     clock,
     view: keeper.view,
-    log: createLog({ level: 'info', format: 'text', clock, write }),
+    log: { logger: { warn } as unknown as Log['logger'] },
   });
   keeper.onTurn(() => supervision.turned());
   if (turns) keeper.start();
