@@ -4,46 +4,16 @@ import {
   type CoreSettings,
   type Effect,
   type OperatorCommand,
+  type Policy,
   type Progress,
 } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
-import { type CoreState } from './core/state.ts';
+import type { CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
 import { CoreView, describe, type Snapshot } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer } from './ports.ts';
 
-export interface Keeper {
-  /** Takes the first step: everything configured becomes due at once. */
-  start(): void;
-  /** Begins the stop; resolves when it is over, with the timers that may still be armed. Asking again joins the first stop. */
-  stop(policy: 'delete' | 'keep' | 'handoff', why: string): Promise<readonly LeftArmed[]>;
-  /** The API key or secret was read again and changed. */
-  credentialsChanged(): void;
-  /** New evidence that a bot lives, or its word that it stops. */
-  readonly hear: Hear;
-  /** Carries an operator's command out; resolves as `settled` does. */
-  readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
-  /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
-  reload(settings: CoreSettings): void;
-  /**
-   * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
-   * known any more have left and are not in the answer.
-   */
-  readonly settled: (
-    awaited: Awaited,
-    markets: readonly string[] | null,
-    waitMs: number,
-  ) => Promise<readonly Progress[]>;
-  readonly snapshot: () => Snapshot;
-  /** The same without the sentences, at a cost that may be paid at every step. */
-  readonly view: () => CoreView;
-  /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
-  readonly state: Readonly<CoreState>;
-  /** Called after every step, for the watchdog: the loop turns. */
-  onTurn(run: () => void): void;
-  /** Called whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */
-  onWake(run: (lateMs: number) => void): void;
-}
+export type Keeper = ReturnType<typeof createKeeper>;
 
 /** A loop that took no step for this long is not making progress: the core asks for a tick every 250 ms. */
 const LIVE_WITHIN_MS = 5000;
@@ -59,33 +29,44 @@ interface Options {
  * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
  * renewal is written in the same synchronous turn in which the core allowed it.
  */
-export function createKeeper(options: Options): Keeper {
+export function createKeeper(options: Options) {
   const { settings, clock } = options;
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
   const { feed, onTurn, onWake } = createLoop(options, state, finished.resolve);
-  const waiting = createWaiting(clock, state, onTurn);
+  const settled = createWaiting(clock, state, onTurn);
+  /** New evidence that a bot lives, or its word that it stops. */
+  const hear: Hear = (bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs });
   return {
-    state,
-    start: () => feed({ kind: 'tick' }),
-    stop(policy, why) {
+    /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
+    state: state as Readonly<CoreState>,
+    /** Takes the first step: everything configured becomes due at once. */
+    start: (): void => feed({ kind: 'tick' }),
+    /** Begins the stop; resolves when it is over, with the timers that may still be armed. Asking again joins the first stop. */
+    stop: (policy: Policy, why: string) => {
       feed({ kind: 'stop', policy, why });
       return finished.promise;
     },
-    credentialsChanged: () => feed({ kind: 'credentials-changed' }),
-    hear: (bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs }),
-    operate(command, waitMs) {
+    /** The API key or secret was read again and changed. */
+    credentialsChanged: (): void => feed({ kind: 'credentials-changed' }),
+    hear,
+    /** Carries an operator's command out; resolves as `settled` does. */
+    operate: (command: OperatorCommand, waitMs: number) => {
       feed({ kind: 'operate', command });
-      return waiting.settled(command.does, command.markets, waitMs);
+      return settled(command.does, command.markets, waitMs);
     },
-    reload: (next) => feed({ kind: 'reload', settings: next }),
-    settled: waiting.settled,
-    snapshot() {
+    /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
+    reload: (next: CoreSettings): void => feed({ kind: 'reload', settings: next }),
+    settled,
+    snapshot: (): Snapshot => {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
+    /** The same without the sentences, at a cost that may be paid at every step. */
     view: () => new CoreView(state, clock.now()),
+    /** Calls `run` after every step, for the watchdog: the loop turns. */
     onTurn,
+    /** Calls `run` whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */
     onWake,
   };
 }
@@ -97,7 +78,7 @@ function createLoop(
   { clock, exchange, observe }: Options,
   state: CoreState,
   finish: (left: readonly LeftArmed[]) => void,
-): { readonly feed: Feed } & Pick<Keeper, 'onTurn' | 'onWake'> {
+) {
   const queue: CoreEvent[] = [];
   const turned: (() => void)[] = [];
   const woken: ((lateMs: number) => void)[] = [];
@@ -152,7 +133,11 @@ function createLoop(
     }
   }
 
-  return { feed, onTurn: (run) => turned.push(run), onWake: (run) => woken.push(run) };
+  return {
+    feed,
+    onTurn: (run: () => void): void => void turned.push(run),
+    onWake: (run: (lateMs: number) => void): void => void woken.push(run),
+  };
 }
 
 /** The requests that are on their way, by the number of their attempt. */
@@ -207,39 +192,41 @@ function throwToNobody(clock: Clock, error: unknown): void {
 }
 
 /** Those who wait for something to have happened; looked at after every turn of the loop. */
-function createWaiting(clock: Clock, state: CoreState, onTurn: Keeper['onTurn']): Pick<Keeper, 'settled'> {
+function createWaiting(clock: Clock, state: CoreState, onTurn: (run: () => void) => void) {
   const waiting = new Set<() => void>();
   onTurn(() => {
     for (const look of waiting) look();
   });
-  return {
-    settled(awaited, markets, waitMs) {
-      const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
-      const configured = () => state.markets.filter(({ leaving }) => leaving === null);
-      const names = markets ?? configured().map(({ settings }) => settings.market);
-      const progress = (name: string): Progress | null => {
-        const market = state.byName.get(name);
-        return market === undefined ? null : progressOf(state, awaited, market);
-      };
-      const finish = (): void => {
-        waiting.delete(look);
-        giveUp();
-        resolve(names.map(progress).filter((one) => one !== null));
-      };
-      /** The one that was waited for last. */
-      let at = 0;
-      // In most turns one market is looked at: ten thousand after every answer would leave no time for the renewals.
-      const look = (): void => {
-        for (let seen = 0; seen < names.length; seen += 1) {
-          if (progress(names[at] ?? '')?.state === 'waiting') return;
-          at = (at + 1) % names.length;
-        }
-        finish();
-      };
-      const giveUp = clock.after(waitMs, finish);
-      waiting.add(look);
-      look();
-      return promise;
-    },
+  /**
+   * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`; null means all that
+   * are configured. Markets that are not known any more have left and are not in the answer.
+   */
+  return (awaited: Awaited, markets: readonly string[] | null, waitMs: number) => {
+    const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
+    const configured = () => state.markets.filter(({ leaving }) => leaving === null);
+    const names = markets ?? configured().map(({ settings }) => settings.market);
+    const progress = (name: string): Progress | null => {
+      const market = state.byName.get(name);
+      return market === undefined ? null : progressOf(state, awaited, market);
+    };
+    const finish = (): void => {
+      waiting.delete(look);
+      giveUp();
+      resolve(names.map(progress).filter((one) => one !== null));
+    };
+    /** The one that was waited for last. */
+    let at = 0;
+    // In most turns one market is looked at: ten thousand after every answer would leave no time for the renewals.
+    const look = (): void => {
+      for (let seen = 0; seen < names.length; seen += 1) {
+        if (progress(names[at] ?? '')?.state === 'waiting') return;
+        at = (at + 1) % names.length;
+      }
+      finish();
+    };
+    const giveUp = clock.after(waitMs, finish);
+    waiting.add(look);
+    look();
+    return promise;
   };
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
 import { listProblems, type Tree } from '../config/problem.ts';
-import { readAccessTokenFile, readSecrets } from '../config/secrets.ts';
+import { readAccessTokenFile, readSecrets, revealPair } from '../config/secrets.ts';
 import { checkLayer, DEFAULTS } from '../config/validate.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
@@ -253,10 +253,10 @@ async function readExchange(name: string | undefined) {
   return { values: layer.values['exchange'] as Tree, place };
 }
 
-function readPair(env: Edge['env']): { readonly key: string; readonly secret: string } {
+function readPair(env: Edge['env']) {
   const read = readSecrets(env, { demo: false });
   if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
-  return { key: read.secrets.apiKey.reveal(), secret: read.secrets.apiSecret.reveal() };
+  return revealPair(read.secrets);
 }
 
 function readToken(file: string | undefined): string {

@@ -13,6 +13,7 @@ import {
 import type { Flags } from '../config/environment.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
+import { revealPair } from '../config/secrets.ts';
 import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
@@ -219,8 +220,7 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
     return { code: EXIT.ok as ExitCode, wrong: [], roundTripMs };
   }
   const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
-  const { apiKey, apiSecret } = config.secrets;
-  const credentials = () => ({ key: apiKey.reveal(), secret: apiSecret.reveal() });
+  const credentials = () => revealPair(config.secrets);
   const exchange = createExchange({ bases, allowPlainHttp, credentials, nonce, clock });
   try {
     for (const [base, url] of bases.entries()) {

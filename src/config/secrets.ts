@@ -45,6 +45,12 @@ export interface Secrets {
   readonly apiSecret: Secret;
 }
 
+/** Key and secret as texts. */
+export const revealPair = ({ apiKey, apiSecret }: Secrets) => ({
+  key: apiKey.reveal(),
+  secret: apiSecret.reveal(),
+});
+
 export type SecretsRead =
   | { readonly kind: 'ok'; readonly secrets: Secrets; readonly warnings: readonly string[] }
   | { readonly kind: 'invalid'; readonly problems: readonly string[] };

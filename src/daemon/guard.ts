@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Config, toCoreSettings, warnOfPace } from '../config/config.ts';
-import type { SecretsRead } from '../config/secrets.ts';
+import { revealPair, type SecretsRead } from '../config/secrets.ts';
 import type { CoreSettings } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
 import { seconds } from '../core/promise.ts';
@@ -13,10 +14,7 @@ import { VERSION } from '../version.ts';
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */
 export function createSecrets({ secrets, ...config }: Config) {
-  const reveal = ({ apiKey, apiSecret }: Config['secrets']) => {
-    return { key: apiKey.reveal(), secret: apiSecret.reveal() };
-  };
-  let credentials = reveal(secrets);
+  let credentials = revealPair(secrets);
   let others = revealOthers(config);
   const all = (): readonly string[] => [credentials.secret, credentials.key, ...others];
   return {
@@ -25,10 +23,9 @@ export function createSecrets({ secrets, ...config }: Config) {
     hide: (text: string) => hideSecrets(text, all()),
     /** True where key or secret differ from those in force so far. */
     takeOver(found: Config['secrets']): boolean {
-      const { key, secret } = reveal(found);
-      if (key === credentials.key && secret === credentials.secret) return false;
-      credentials = { key, secret };
-      return true;
+      const before = credentials;
+      credentials = revealPair(found);
+      return !isDeepStrictEqual(before, credentials);
     },
     takeOverOthers(next: Config): void {
       others = revealOthers(next);

@@ -4,7 +4,7 @@
  * here imports it.
  */
 import { createSystemClock } from '../clock.ts';
-import { type Environment, readSecrets } from '../config/secrets.ts';
+import { type Environment, readSecrets, revealPair } from '../config/secrets.ts';
 import {
   type Client,
   createClient as createWith,
@@ -45,7 +45,7 @@ export function createClientFromEnvironment(env: Environment, options: Partial<C
   const credentials = () => {
     const read = readSecrets(env, { demo: false });
     if (read.kind === 'invalid') throw new ArgumentError('env', read.problems.join('; '));
-    return { key: read.secrets.apiKey.reveal(), secret: read.secrets.apiSecret.reveal() };
+    return revealPair(read.secrets);
   };
   if (options.credentials === undefined) credentials();
   return createClient({ credentials, ...options, bases });
