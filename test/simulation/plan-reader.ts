@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { ORDER_TYPES } from '../../src/core/events.ts';
 import { isMarketName } from '../../src/simulator/markets.ts';
@@ -140,4 +141,14 @@ function findMisdirection(plan: Plan, { kind, target, sizeMs }: Fault): string |
   };
   if (target >= least && target < counts[struck]) return null;
   return `target must be from ${least} to ${counts[struck] - 1}`;
+}
+
+/** The folder of the plans that once broke a promise. */
+export const KEPT_PLANS = new URL('plans/', import.meta.url);
+
+/** One of them, by its file. Throws where it is no plan. */
+export function readKeptPlan(name: string): Plan {
+  const parsed = parsePlan(JSON.parse(readFileSync(new URL(name, KEPT_PLANS), 'utf8')));
+  if (!parsed.ok) throw new Error(parsed.problem);
+  return parsed.plan;
 }

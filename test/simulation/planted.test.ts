@@ -1,47 +1,46 @@
-import { execFile } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { PLANTED, plant, RULES } from './planted.ts';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Trail } from './hunter.ts';
+import { PLANTED, plant, RULES, SEEDS } from './planted.ts';
 
-/** A planted bug that this many seeds do not show is one that the simulation would not find either. */
-const SEEDS = 300;
-
-/** What the first of these seeds, or the kept plan, says that breaks a promise. */
-function findIn(folder: string, first: number | string, seeds: number): Promise<string> {
-  const range = ['--seed', String(first), '--seeds', String(seeds), '--first', '--jobs', '1'];
-  const plan = ['--plan', join(folder, 'test/simulation/plans', String(first))];
-  const args = ['simulate', ...(typeof first === 'number' ? range : plan)];
-  return new Promise((resolve) => {
-    execFile(process.execPath, [join(folder, 'test/simulation/main.ts'), ...args], (_error, out, err) =>
-      resolve(out + err),
-    );
+/** A thread that hunts one bug after the other. */
+function createHunter() {
+  const worker = new Worker(new URL('./hunter.ts', import.meta.url), {
+    // It takes the types out of the sources with a function of Node that says that it is new.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
   });
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    hunt(number: number): Promise<Trail | null> {
+      const found = last.then(async () => {
+        worker.postMessage(number);
+        const [trail] = await once(worker, 'message');
+        return trail;
+      });
+      last = found.catch(() => undefined);
+      return found;
+    },
+    end: () => worker.terminate(),
+  };
 }
 
-const BROKEN = /^(seed \d+:|BROKEN) \d+ [a-z ]+/m;
+const hunters = [createHunter(), createHunter()];
+afterAll(() => Promise.all(hunters.map(({ end }) => end())));
 
 describe(`the simulation finds within ${SEEDS} seeds that`, { concurrent: true }, () => {
-  it.each(PLANTED)('$name', { timeout: 120_000 }, async (bug) => {
-    const folder = plant(bug);
-    try {
-      // A change of the sources may have another seed show it: only then all of them are run.
-      const known = await findIn(folder, bug.shownBy, 1);
-      if (BROKEN.test(known) && known.includes(bug.says)) return;
-      const found = await findIn(folder, 1, SEEDS);
-      expect(found).toMatch(BROKEN);
-      expect(found).toContain(bug.says);
-      console.log(`"${bug.name}" is shown by ${found}`);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
+  it.each(PLANTED.map((bug, number) => ({ ...bug, number })))(
+    '$name',
+    { timeout: 120_000 },
+    async ({ name, shownBy, says, number }) => {
+      const trail = await hunters[number % hunters.length]?.hunt(number);
+      expect(trail?.broken).toMatch(/^\d+ [a-z ]+: /);
+      expect(trail?.broken).toContain(says);
+      if (trail?.where !== shownBy) console.log(`"${name}" is shown by ${trail?.where}`);
+    },
+  );
 });
 
-it('every rule that `npm run rule-cost` takes out stands where it looks for it', () => {
-  const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
-  const misplaced = RULES.flatMap(({ edits }) =>
-    edits.filter(({ file, find }) => read(file).split(find).length !== 2),
-  );
-  expect(misplaced).toEqual([]);
+it.each(RULES)('`npm run rule-cost` finds what it takes out: $name', (rule) => {
+  expect(plant(rule).size).toBeGreaterThan(0);
 });

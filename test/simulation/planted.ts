@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,6 +14,9 @@ export interface Planting {
   readonly name: string;
   readonly edits: readonly Edit[];
 }
+
+/** A planted bug that this many seeds do not show is one that the simulation would not find either. */
+export const SEEDS = 300;
 
 /** A bug of lease keepers. */
 interface PlantedBug extends Planting {
@@ -289,23 +291,15 @@ export const PLANTED: readonly PlantedBug[] = [
   ),
 ];
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A copy of the sources and of the simulation with the bug in it. The caller removes the folder. */
-export function plant({ name, edits }: Planting): string {
-  const folder = mkdtempSync(join(tmpdir(), 'planted-'));
-  for (const part of ['src', 'test/simulation', 'package.json'])
-    cpSync(join(ROOT, part), join(folder, part), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+/** The text of each file that is changed, by its path in the repository. Throws where a text is not there exactly once. */
+export function plant({ name, edits }: Planting): Map<string, string> {
+  const texts = new Map<string, string>();
   for (const { file, find, replace } of edits) {
-    const path = join(folder, file);
-    const text = readFileSync(path, 'utf8');
-    const parts = text.split(find);
-    if (parts.length !== 2) {
-      rmSync(folder, { recursive: true });
-      throw new Error(`"${name}": ${file} has ${parts.length - 1} times: ${find}`);
-    }
-    writeFileSync(path, parts.join(replace));
+    const parts = (texts.get(file) ?? readFileSync(join(ROOT, file), 'utf8')).split(find);
+    if (parts.length !== 2) throw new Error(`"${name}": ${file} has ${parts.length - 1} times: ${find}`);
+    texts.set(file, parts.join(replace));
   }
-  return folder;
+  return texts;
 }

@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { paragraph, table } from '../docs/markdown.ts';
 import { freshSeed } from './main.ts';
-import { type Planting, plant, RULES } from './planted.ts';
+import { type Planting, plant, ROOT, RULES } from './planted.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
@@ -59,8 +60,13 @@ function measure(folder: string): Measured {
 }
 
 function measureWith(rule: Planting): Measured {
-  const folder = plant(rule);
+  const changed = plant(rule);
+  const folder = mkdtempSync(join(tmpdir(), 'rule-cost-'));
   try {
+    for (const part of ['src', 'test/simulation', 'package.json'])
+      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    for (const [file, text] of changed) writeFileSync(join(folder, file), text);
     return measure(folder);
   } finally {
     rmSync(folder, { recursive: true });

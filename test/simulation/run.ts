@@ -10,6 +10,8 @@ import { createTimeline, type Timeline } from './virtual-clock.ts';
 export interface RunOptions {
   /** Gets every line of the event log, in order: notices of the daemons and events of the exchange. */
   readonly onLine?: (line: string) => void;
+  /** Ends the run within a simulated second of the first broken promise: what follows from it is not looked at. */
+  readonly first?: boolean;
 }
 
 export interface RunResult {
@@ -18,6 +20,8 @@ export interface RunResult {
   readonly requests: number;
 }
 
+/** How often a run looks whether it is over. */
+const LOOK_MS = 1000;
 const RESTART_MS = 2_000;
 /** How long everybody may take to be armed after the last fault; longer where a latch must be probed first. */
 const HEAL_MS = 15_000;
@@ -32,7 +36,7 @@ const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate'
  * function of its plan.
  */
 export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
-  const { onLine } = options;
+  const { onLine, first = false } = options;
   const timeline = createTimeline(0);
   const { nowMs } = timeline;
   const running = new Map<number, Incarnation>();
@@ -71,17 +75,25 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     timeline.at(fault.atMs, () => strike({ plan, timeline, judge, server, fleet, bots, operators }, fault));
   const bots = createBots(plan, timeline, fleet, judge);
 
+  /** False where the run is over before that moment. */
+  function runUntil(trueMs: number): boolean {
+    while (nowMs() < trueMs) {
+      if (first && judge.violations.length > 0) return false;
+      timeline.runUntil(Math.min(trueMs, nowMs() + LOOK_MS));
+    }
+    return true;
+  }
+
   function runToTheEnd(): void {
-    timeline.runUntil(plan.faultyMs);
+    if (!runUntil(plan.faultyMs)) return;
     // Whatever was on its way may still arrive, hosts wake up, and everybody who should run is started again.
     const settledMs = plan.faultyMs + longestAftermathMs(plan) + REQUEST_LIFETIME_MS + RESTART_MS;
     bots.wake();
     operators.restore();
-    timeline.runUntil(settledMs);
+    if (!runUntil(settledMs)) return;
     for (const index of plan.daemons.keys()) fleet.start(index);
     const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
-    timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs(plan));
-    judge.onEnd();
+    if (runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs(plan))) judge.onEnd();
   }
   const uncaught = errorOf(runToTheEnd);
   const crash =
