@@ -5,12 +5,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const MEASURING = ['test/operator/event-stream.test.ts', 'test/keeper.test.ts'];
 const OF_PROGRAM = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts'];
 
-/** Tests of processes take longest and mostly wait: they begin first, beside those that compute. */
-class WaitingFirst extends BaseSequencer {
+/** They compute for long at low priority, beside everything else. */
+const COMPUTES = /\/test\/(simulation\/(swarm|planted)|library\/package)\.test\.ts$/;
+/** Most of their time they wait, for timers and for processes. */
+const WAITS = /\/test\/(process|liveness|operator)\//;
+
+/** Begins with what takes longest, so that the end has no file that runs alone. */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const waits = ({ moduleId }: TestSpecification) => (moduleId.includes('/test/process/') ? 0 : 1);
-    return sorted.toSorted((one, other) => waits(one) - waits(other));
+    const rank = ({ moduleId }: TestSpecification) => {
+      if (COMPUTES.test(moduleId)) return 0;
+      return WAITS.test(moduleId) ? 1 : 2;
+    };
+    return sorted.toSorted((one, other) => rank(one) - rank(other));
   }
 }
 
@@ -18,11 +26,11 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // Tests of processes mostly wait: four workers keep two processors busy.
-    maxWorkers: 4,
+    // Most of them wait, or give way to others: six workers keep two processors busy.
+    maxWorkers: 6,
     // A module is loaded once per worker and not once per file, which is half of the processor time.
     isolate: false,
-    sequence: { sequencer: WaitingFirst },
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,

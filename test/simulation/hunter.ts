@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { registerHooks, stripTypeScriptTypes } from 'node:module';
-import { constants, setPriority } from 'node:os';
+import { setPriority } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parentPort } from 'node:worker_threads';
@@ -9,7 +9,8 @@ import { PLANTED, plant, ROOT, SEEDS } from './planted.ts';
 import type * as Run from './run.ts';
 import { planOf } from './shapes.ts';
 
-setPriority(constants.priority.PRIORITY_LOW);
+// As in `worker.ts`.
+setPriority(5);
 
 /** Its number marks the modules of a hunt; they are loaded anew, with the bug in them. */
 const PLANTED_AS = /\?bug=(\d+)$/;
