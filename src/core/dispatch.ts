@@ -458,7 +458,6 @@ function write(
     purpose,
     base,
     at: momentOf(state),
-    epoch: state.epoch,
     laneMs,
     deadlineMs: monoMs + requestLifetimeMs,
     status: 'open',

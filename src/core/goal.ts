@@ -161,6 +161,9 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
   if (state.phase.kind === 'stopping') followBot(state, bot);
 }
 
+/** After a stall it takes this long at most until everything that waited in the sockets has been read. */
+const DEAF_MS = 1000;
+
 /**
  * The monotonic moment that a word counts from. It may have been said at any time since the step before, and after a
  * stall at any time since that began: words that had piled up in the sockets come in as if they were new.
@@ -168,7 +171,7 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
 function saidAtMs(state: CoreState, agoMs: number): number {
   const { monoMs } = state.now;
   const latestMs =
-    monoMs < state.deafUntilMs ? Math.min(state.lastStepMs, state.deafSinceMs) : state.lastStepMs;
+    monoMs < state.stalledMs + DEAF_MS ? Math.min(state.lastStepMs, state.deafSinceMs) : state.lastStepMs;
   return Math.min(latestMs, monoMs - Math.max(0, agoMs));
 }
 

@@ -75,7 +75,7 @@ function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
   const isAnswer =
     outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
-  if (!isAnswer || attempt.epoch !== state.epoch) return;
+  if (!isAnswer || attempt.at.monoMs < state.stalledMs) return;
   const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);
@@ -315,13 +315,13 @@ function refuse(
 /** The exchange refused the key. From the second time on, or at once where it never was good, it is tried by probes alone. */
 function refuseKey(
   state: CoreState,
-  { at }: Attempt,
+  { at, key: signedWith }: Attempt,
   { status, detail }: { readonly status: number; readonly detail: string },
   out: Effect[],
 ): void {
   const { key } = state;
   // Answers to what was signed with the key before are no second look.
-  if (at.monoMs < key.sinceMs) return;
+  if (signedWith !== key.changes) return;
   if (!isNews(state, key.refusal, at, key.accepted || key.changes > 0)) return;
   key.refusal.said = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);

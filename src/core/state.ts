@@ -1,7 +1,7 @@
 import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
 import type { BotPhase, Hold } from './notice.ts';
 import { type Bucket, bucketOf, planCadence } from './promise.ts';
-import { type Instant, startTimebase, type Timebase } from './time.ts';
+import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
 
 /** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
 export interface Moment {
@@ -42,8 +42,6 @@ export interface Write {
 export interface Attempt extends Write {
   readonly market: MarketState;
   readonly base: BaseState;
-  /** Stalls seen before it was written: a request from before a stall may not leave after it. */
-  readonly epoch: number;
   /** With rising nonces the next request waits for its answer for this long. */
   laneMs: number;
   /** Monotonic time at which it is given up. */
@@ -207,7 +205,6 @@ export interface KeyState {
   nextProbeMs: number;
   /** It was accepted once: one refusal is no reason to believe that it is wrong. */
   accepted: boolean;
-  sinceMs: number;
 }
 
 /** Everything the core remembers. `step` changes it in place. Before the first step nothing is armed, and everything due. */
@@ -228,16 +225,14 @@ export class CoreState {
   readonly attempts: Attempt[] = [];
   phase: Phase = { kind: 'running' };
   now: Instant;
-  lifeMs: number;
   /** When the step before this one was taken: what was heard since then may be as old. Monotonic. */
   lastStepMs: number;
-  /** Words of bots that are heard before this may have waited since the monotonic time `deafSinceMs`. */
-  deafUntilMs = Number.NEGATIVE_INFINITY;
+  /** When lost time was noticed last: a request from before that may not leave after it. Monotonic. */
+  stalledMs = Number.NEGATIVE_INFINITY;
+  /** Words of bots that are heard right after that may have waited since then. */
   deafSinceMs = Number.NEGATIVE_INFINITY;
   nextAttemptId = 1;
   nextOrder = 1;
-  /** Stalls seen so far. */
-  epoch = 0;
   /** The monotonic time at which the next tick was asked for. */
   wakeAtMs: number;
   /** Earliest moment at which a market or a probe wants an attempt. */
@@ -271,16 +266,19 @@ export class CoreState {
       refusal: noRefusal(),
       nextProbeMs: monoMs,
       accepted: false,
-      sinceMs: Number.NEGATIVE_INFINITY,
     };
     this.now = now;
-    this.lifeMs = monoMs;
     this.lastStepMs = monoMs;
     this.wakeAtMs = monoMs;
     this.nextDueMs = monoMs;
     this.bucket = bucketOf(settings, 0);
     this.spentAtMs = monoMs;
     this.nextReplanMs = monoMs;
+  }
+
+  /** The time that counts for the age of beliefs and evidence, see `time.ts`. */
+  get lifeMs(): number {
+    return lifeMs(this.timebase, this.now);
   }
 }
 

@@ -21,8 +21,6 @@ import {
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
-/** After a stall it takes this long at most until everything that waited in the sockets has been read. */
-const DEAF_MS = 1000;
 /** A loop that turned for this long has read what was there when it began to. */
 const READ_MS = 200;
 const REPLAN_MS = 5000;
@@ -76,7 +74,6 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
     case 'credentials-changed':
       state.key.changes += 1;
       state.key.accepted = false;
-      state.key.sinceMs = state.now.monoMs;
       state.key.nextProbeMs = state.now.monoMs;
       break;
     case 'stop':
@@ -102,8 +99,8 @@ export function noteSigned(state: CoreState, id: number): void {
   if (attempt !== undefined) believeSigned(state, attempt);
 }
 
-function isAllowed(state: CoreState, { market, purpose, status, epoch }: Attempt, now: Instant): boolean {
-  if (status !== 'open' || epoch !== state.epoch) return false;
+function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, now: Instant): boolean {
+  if (status !== 'open' || at.monoMs < state.stalledMs) return false;
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > LATE_MS) return false;
   if (purpose === 'trip') return market.goal === 'trip';
@@ -126,16 +123,14 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const jumps = observeClocks(state.timebase, now);
   if (monoMs > lastMs) state.lastStepMs = lastMs;
   state.now = now;
-  state.lifeMs = lifeMs(state.timebase, now);
   if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
   for (const jump of jumps) say(out, { kind: 'stall', ...jump });
   if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
-  state.epoch += 1;
   state.orderedMs = Number.NEGATIVE_INFINITY;
   // Between two stalls the sockets were read if there was time for it.
-  const readMs = lastMs - (state.deafUntilMs - DEAF_MS);
+  const readMs = lastMs - state.stalledMs;
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
-  state.deafUntilMs = monoMs + DEAF_MS;
+  state.stalledMs = monoMs;
   for (const market of state.markets)
     if (market.refusal.said === null && market.goal === 'guard') askFor(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.

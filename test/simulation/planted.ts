@@ -230,7 +230,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a delete leaves whatever is wanted by then', 27, 'after it had decided on it', [
     [
       'src/core/step.ts',
-      "if (status !== 'open' || epoch !== state.epoch) return false;",
+      "if (status !== 'open' || at.monoMs < state.stalledMs) return false;",
       "if (status !== 'open') return false;",
     ],
     ['src/core/step.ts', 'if (now.monoMs - state.wakeAtMs > LATE_MS) return false;', ''],
