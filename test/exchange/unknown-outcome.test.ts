@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import {
   NetworkError,
@@ -13,47 +12,37 @@ import { serveBytes, serveHttp, serveReply, serveSilence } from './servers.ts';
 
 const MONEY = SAMPLES.filter(({ movesMoney }) => movesMoney);
 
-/** A server that does the same for every request and counts them. */
-async function respond(how: (socket: Socket) => void) {
+/** A server that answers every request with the same bytes: null for none ever, an empty text breaks the connection. */
+async function respond(bytes: string | null) {
   let requests = 0;
   const server = await serveBytes((socket) => {
     requests += 1;
-    how(socket);
+    if (bytes === '') socket.destroy();
+    else if (bytes !== null) socket.end(bytes);
   });
   return { base: server.base, requests: () => requests };
 }
 
-const http = (status: string, body: string, length = body.length) =>
+const http = (status: string, body = '', length = body.length) =>
   `HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n\r\n${body}`;
+const REFUSAL = '{"code":30,"message":"Validation failed","errors":{}}';
 
 describe.each(MONEY)('$name', ({ name, call }) => {
-  test.each<[string, (socket: Socket) => void, string]>([
-    ['no answer comes', () => undefined, 'TimeoutError'],
-    ['the connection breaks', (socket) => socket.destroy(), 'NetworkError'],
-    ['the exchange is out of order', (socket) => socket.end(http('503 Maintenance', '')), 'ServerError'],
-    ['the answer is no JSON', (socket) => socket.end(http('200 OK', 'fine')), 'ProtocolError'],
-    ['the answer is a text', (socket) => socket.end(http('201 OK', '"ok"')), 'ProtocolError'],
-    ['the answer breaks off', (socket) => socket.end(http('200 OK', '{"order_id":1', 90)), 'ProtocolError'],
-    ['the answer is not HTTP', (socket) => socket.end('hello\r\n\r\n'), 'ProtocolError'],
-    [
-      'the answer is larger than any',
-      (socket) => socket.end(http('200 OK', `["${'x'.repeat(70_000)}"]`)),
-      'ProtocolError',
-    ],
-    [
-      'an answer with success holds an error',
-      (socket) => socket.end(http('200 OK', '{"code":30,"message":"Validation failed","errors":{}}')),
-      'ProtocolError',
-    ],
-    [
-      'the request is sent elsewhere',
-      (socket) => socket.end('HTTP/1.1 307 Elsewhere\r\nlocation: /\r\ncontent-length: 0\r\n\r\n'),
-      'ProtocolError',
-    ],
-    ['a proxy knows no such page', (socket) => socket.end(http('404 Not Found', '')), 'NotFoundError'],
-    ['a proxy wants no such body', (socket) => socket.end(http('413 Large', '<html>')), 'ProtocolError'],
-  ])('is not repeated when %s, and the error says what to look for', async (_what, how, cause) => {
-    const { base, requests } = await respond(how);
+  test.each<[string, string | null, string]>([
+    ['no answer comes', null, 'TimeoutError'],
+    ['the connection breaks', '', 'NetworkError'],
+    ['the exchange is out of order', http('503 Maintenance'), 'ServerError'],
+    ['the answer is no JSON', http('200 OK', 'fine'), 'ProtocolError'],
+    ['the answer is a text', http('201 OK', '"ok"'), 'ProtocolError'],
+    ['the answer breaks off', http('200 OK', '{"order_id":1', 90), 'ProtocolError'],
+    ['the answer is not HTTP', 'hello\r\n\r\n', 'ProtocolError'],
+    ['the answer is larger than any', http('200 OK', `["${'x'.repeat(70_000)}"]`), 'ProtocolError'],
+    ['an answer with success holds an error', http('200 OK', REFUSAL), 'ProtocolError'],
+    ['the request is sent elsewhere', http('307 Elsewhere\r\nlocation: /'), 'ProtocolError'],
+    ['a proxy knows no such page', http('404 Not Found'), 'NotFoundError'],
+    ['a proxy wants no such body', http('413 Large', '<html>'), 'ProtocolError'],
+  ])('is not repeated when %s, and the error says what to look for', async (_what, bytes, cause) => {
+    const { base, requests } = await respond(bytes);
     const client = openClient(base);
     const error = await errorOf(call(client, { timeoutMs: cause === 'TimeoutError' ? 200 : 5_000 }));
     expect(error).toBeInstanceOf(UnknownOutcomeError);
@@ -104,7 +93,7 @@ describe.each(MONEY)('$name', ({ name, call }) => {
   ])('is sent once when the answer is that of %s, and nothing was done', async (_what, status, body) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     for (const nonce of ['increasing', 'window'] as const) {
-      const { base, requests } = await respond((socket) => socket.write(http(`${status} No`, text)));
+      const { base, requests } = await respond(http(`${status} No`, text));
       const error = await errorOf(call(openClient(base, { nonce })));
       expect(error).toBeInstanceOf(typeof body === 'string' ? ThrottledError : NonceError);
       expect(error).toMatchObject({ status, maybeApplied: false });
@@ -145,7 +134,7 @@ test('an order without client order id says that there is nothing to look for', 
 test.each(SAMPLES.filter(({ name }) => ['syncKillSwitch', 'createNewAddress'].includes(name)))(
   '$name that is lost is not repeated either, and its error leaves open what became of it',
   async ({ call }) => {
-    const { base, requests } = await respond((socket) => socket.destroy());
+    const { base, requests } = await respond('');
     expect(await errorOf(call(openClient(base)))).toMatchObject({ name: 'NetworkError', maybeApplied: true });
     expect(requests()).toBe(1);
   },

@@ -5,20 +5,20 @@ import { KILL_SWITCH, nextNonce, PING, type Sent, signed, signedText } from './r
 
 const { server, ask } = runBothProfiles();
 
-const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
+const FIELDS = { market: 'BTC_USDT', timeout: '60' };
+const good = () => signed(FIELDS);
+const INVALID = { status: 400, value: refusal(9, 'Invalid payload.') };
+const STALE = { status: 429, value: refusal(0, 'Too many requests.') };
 
 test('a payload that is not the base64 of exactly the body is refused', async () => {
   const sent = good();
+  const own = String(sent.headers['x-txc-payload']);
   const other = encodePayload(JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }));
-  for (const payload of [other, sent.headers['x-txc-payload']?.replace(/=+$/, '') ?? '', 'AAAA=']) {
-    const forged = { ...sent, headers: { ...sent.headers, 'x-txc-payload': `${payload}` } };
-    if (payload === sent.headers['x-txc-payload']) continue;
-    expect(await ask(forged)).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+  for (const payload of [other, own.replace(/=*$/, (padding) => (padding === '' ? '=' : '')), 'AAAA=']) {
+    const headers = { ...sent.headers, 'x-txc-payload': payload };
+    expect(await ask({ ...sent, headers })).toEqual(INVALID);
   }
-  expect(await ask({ ...sent, body: `${String(sent.body)} ` })).toEqual({
-    status: 400,
-    value: refusal(9, 'Invalid payload.'),
-  });
+  expect(await ask({ ...sent, body: `${String(sent.body)} ` })).toEqual(INVALID);
 });
 
 test('the live profile also takes a body that has white space where the payload has none, and no other values', async () => {
@@ -27,21 +27,16 @@ test('the live profile also takes a body that has white space where the payload 
   expect((await ask({ ...sent, body: spaced }, 'live')).status).toBe(200);
   const again = good();
   const forged = JSON.stringify({ ...JSON.parse(String(again.body)), timeout: '600' });
-  for (const body of [forged, '', '[]', '{']) {
-    expect(await ask({ ...again, body }, 'live')).toEqual({
-      status: 400,
-      value: refusal(9, 'Invalid payload.'),
-    });
-  }
+  for (const body of [forged, '', '[]', '{']) expect(await ask({ ...again, body }, 'live')).toEqual(INVALID);
 });
 
 test('spaced JSON is a payload in the document, and none at the live exchange', async () => {
   const spaced = () => {
-    const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: 'BTC_USDT', timeout: '60' };
+    const fields = { request: KILL_SWITCH, nonce: nextNonce(), ...FIELDS };
     return signedText(`${JSON.stringify(fields, null, 1)}\n`);
   };
   expect((await ask(spaced())).status).toBe(200);
-  expect(await ask(spaced(), 'live')).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+  expect(await ask(spaced(), 'live')).toEqual(INVALID);
 });
 
 test.each([
@@ -62,13 +57,8 @@ test.each([
   if (status === 400) expect(value).toEqual(refusal(9, 'Content-type must be application/json.'));
 });
 
-test.each([
-  ['an array', () => '[]'],
-  ['a string', () => '"x"'],
-  ['half of an object', () => '{"request":'],
-  ['no JSON', () => 'hello'],
-])('%s is no payload', async (_name, body) => {
-  expect(await ask(signedText(body()))).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+test.each(['[]', '"x"', '{"request":', 'hello'])('%s is no payload', async (body) => {
+  expect(await ask(signedText(body))).toEqual(INVALID);
 });
 
 test.each([
@@ -81,62 +71,50 @@ test.each([
   [{ nonce: null }, 400, refusal(9, 'Nonce not provided.')],
   [{ nonceWindow: 'true' }, 400, refusal(9, 'Invalid nonceWindow.')],
 ])('the signed fields %j are refused with %i', async (fields, status, value) => {
-  expect(await ask(signed({ market: 'BTC_USDT', timeout: '60', ...fields }))).toEqual({ status, value });
+  expect(await ask(signed({ ...FIELDS, ...fields }))).toEqual({ status, value });
 });
 
 test('a nonce that is not greater than the last accepted one gets a 429 with JSON', async () => {
   const nonce = nextNonce();
-  const fields = { market: 'BTC_USDT', timeout: '60' };
-  const stale = { status: 429, value: refusal(0, 'Too many requests.') };
-  expect((await ask(signed({ ...fields, nonce }))).status).toBe(200);
-  expect(await ask(signed({ ...fields, nonce }))).toEqual(stale);
-  expect(await ask(signed({ ...fields, nonce: String(Number(nonce) - 1) }))).toEqual(stale);
-  expect((await ask(signed({ ...fields, nonce: nextNonce() }))).status).toBe(200);
+  expect((await ask(signed({ ...FIELDS, nonce }))).status).toBe(200);
+  expect(await ask(signed({ ...FIELDS, nonce }))).toEqual(STALE);
+  expect(await ask(signed({ ...FIELDS, nonce: String(Number(nonce) - 1) }))).toEqual(STALE);
+  expect((await ask(signed({ ...FIELDS, nonce: nextNonce() }))).status).toBe(200);
 });
 
 test('the live profile takes a nonce that is a number, and none that is other text', async () => {
-  const fields = { market: 'BTC_USDT', timeout: '60' };
   const nonce = Number(nextNonce());
-  expect((await ask(signed({ ...fields, nonce }), 'live')).status).toBe(200);
-  expect((await ask(signed({ ...fields, nonce: nonce - 1 }), 'live')).status).toBe(429);
-  for (const bad of ['abc', 1.5]) {
-    expect(await ask(signed({ ...fields, nonce: bad }), 'live')).toEqual({
-      status: 400,
-      value: refusal(9, 'Nonce not provided.'),
-    });
-  }
+  const at = (value: unknown) => ask(signed({ ...FIELDS, nonce: value }), 'live');
+  expect((await at(nonce)).status).toBe(200);
+  expect((await at(nonce - 1)).status).toBe(429);
+  const missing = { status: 400, value: refusal(9, 'Nonce not provided.') };
+  for (const bad of ['abc', 1.5]) expect(await at(bad)).toEqual(missing);
 });
 
 test('in the document a nonce is any text that was not used before', async () => {
-  const fields = { market: 'BTC_USDT', timeout: '60' };
-  const uses = ['5c7d-b', '5c7d-a', '5c7d-a', 'ü', 'x'.repeat(255)].map((nonce) =>
-    signed({ ...fields, nonce }),
-  );
   const statuses: number[] = [];
-  for (const sent of uses) statuses.push((await ask(sent)).status);
+  for (const nonce of ['5c7d-b', '5c7d-a', '5c7d-a', 'ü', 'x'.repeat(255)])
+    statuses.push((await ask(signed({ ...FIELDS, nonce }))).status);
   expect(statuses).toEqual([200, 200, 429, 200, 200]);
 });
 
 test('a refused signature does not use its nonce up, a validation error does', async () => {
   const nonce = nextNonce();
-  await ask(signed({ market: 'BTC_USDT', timeout: '60', nonce }, { secret: 'wrong' }));
-  expect((await ask(signed({ market: 'BTC_USDT', timeout: '1', nonce }))).status).toBe(422);
-  expect((await ask(signed({ market: 'BTC_USDT', timeout: '60', nonce }))).status).toBe(429);
+  await ask(signed({ ...FIELDS, nonce }, { secret: 'wrong' }));
+  expect((await ask(signed({ ...FIELDS, timeout: '1', nonce }))).status).toBe(422);
+  expect((await ask(signed({ ...FIELDS, nonce }))).status).toBe(429);
 });
 
 test('a nonce window takes nonces in any order, each once, within 5 s of the clock of the exchange', async () => {
   const now = server('live').nowMs();
-  const fields = { market: 'BTC_USDT', timeout: '60', nonceWindow: true };
-  const at = (nonce: number) => ask(signed({ ...fields, nonce: String(nonce) }), 'live');
+  const at = (nonce: number) => ask(signed({ ...FIELDS, nonceWindow: true, nonce: String(nonce) }), 'live');
   expect((await at(now)).status).toBe(200);
   expect((await at(now - 2000)).status).toBe(200);
-  expect(await at(now - 2000)).toEqual({ status: 429, value: refusal(0, 'Too many requests.') });
-  expect(await at(now - 9000)).toEqual({
+  expect(await at(now - 2000)).toEqual(STALE);
+  const beside = (which: string) => ({
     status: 400,
-    value: refusal(0, 'Your nonce is more than 5 seconds lesser than the current nonce.'),
+    value: refusal(0, `Your nonce is more than 5 seconds ${which} than the current nonce.`),
   });
-  expect(await at(now + 60_000)).toEqual({
-    status: 400,
-    value: refusal(0, 'Your nonce is more than 5 seconds greater than the current nonce.'),
-  });
+  expect(await at(now - 9000)).toEqual(beside('lesser'));
+  expect(await at(now + 60_000)).toEqual(beside('greater'));
 });
