@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { OperationName } from '../../src/exchange/operations.ts';
-import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
+import { openServer } from '../simulator/both-profiles.ts';
 import { send } from '../simulator/raw-client.ts';
 import { WIRE_CASES } from './cases-wire.ts';
 import { EXAMPLES, type Example, rowId } from './document.ts';
@@ -110,13 +110,9 @@ const ORDERS: readonly Case[] = [
   }),
   does(ORDER, ['an exchange that is unavailable answers an order with 503', 'status 503'], async () => {
     // The exchange itself never is: its server says so for it.
-    const server = await startExchange();
-    try {
-      server.addFaults([{ kind: 'maintenance' }]);
-      expect(await send(server.url, requestOf(ORDER, but(ORDER, {})))).toMatchObject({ status: 503 });
-    } finally {
-      await server.close();
-    }
+    const server = await openServer();
+    server.addFaults([{ kind: 'maintenance' }]);
+    expect(await send(server.url, requestOf(ORDER, but(ORDER, {})))).toMatchObject({ status: 503 });
   }),
 ];
 

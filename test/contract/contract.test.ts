@@ -12,12 +12,8 @@ function faultsOf({ exchange }: AnySide) {
 describe.each(CASES)('$title', ({ check, options = {} }) => {
   it('for the client over HTTP', async () => {
     const side = await openClientSide(options);
-    try {
-      await check(side);
-      expect(faultsOf(side)).toEqual([]);
-    } finally {
-      await side.close();
-    }
+    await check(side);
+    expect(faultsOf(side)).toEqual([]);
   });
 
   it('for a raw request in process', async () => {

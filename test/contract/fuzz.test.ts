@@ -31,20 +31,16 @@ async function complaint(call: Promise<unknown>): Promise<string | null> {
 
 // What bytes do that come in place of a reply is in test/exchange/replies.test.ts.
 it('anything given to the client is carried out or rejects with a named error, and then no balance has changed', async () => {
-  const { client, exchange, close } = await openClientSide({ newAddresses: true });
-  try {
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...NAMES), anyRequest, async (name, given) => {
-        const before = exchange.books();
-        const isPublic = OPERATIONS[name].authentication === 'none';
-        const method = client[name] as (request?: unknown) => Promise<unknown>;
-        const found = await complaint(isPublic ? method() : method(given));
-        expect(found ?? '').toBe('');
-        if (found !== null) expect(exchange.books()).toEqual(before);
-      }),
-      { numRuns: 400 },
-    );
-  } finally {
-    await close();
-  }
+  const { client, exchange } = await openClientSide({ newAddresses: true });
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...NAMES), anyRequest, async (name, given) => {
+      const before = exchange.books();
+      const isPublic = OPERATIONS[name].authentication === 'none';
+      const method = client[name] as (request?: unknown) => Promise<unknown>;
+      const found = await complaint(isPublic ? method() : method(given));
+      expect(found ?? '').toBe('');
+      if (found !== null) expect(exchange.books()).toEqual(before);
+    }),
+    { numRuns: 400 },
+  );
 }, 60_000);

@@ -1,13 +1,14 @@
 import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { type Client, createClient } from '../../src/exchange/client.ts';
+import type { Client } from '../../src/exchange/client.ts';
 import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors.ts';
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { createTransport } from '../../src/exchange/transport.ts';
 import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
-import { startExchange } from '../../src/library/simulator.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
+import { openClient } from '../exchange/open.ts';
+import { openServer } from '../simulator/both-profiles.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -38,7 +39,6 @@ export interface ClientSide extends Side {
   readonly url: string;
   /** What went over the wire. */
   readonly sent: readonly (WireRequest & WireContent)[];
-  readonly close: () => Promise<void>;
 }
 
 export interface RawSide extends Side {
@@ -85,19 +85,20 @@ function outcomeOf(error: unknown): Outcome {
   return { kind: 'refused', status, code, message, errors };
 }
 
-/** The client over real HTTP. */
+const DEMO = {
+  credentials: () => ({ key: 'demo-key', secret: 'demo-secret' }),
+  accessToken: () => 'demo-token',
+};
+
+/** The client over real HTTP, until the test ends. */
 export async function openClientSide(options: ExchangeOptions): Promise<ClientSide> {
-  const clock = createSystemClock();
-  const server = await startExchange({ exchange: options });
-  const wire = createTransport({ clock, bases: [server.url], connections: 4 });
+  const server = await openServer({ exchange: options });
+  const wire = createTransport({ clock: createSystemClock(), bases: [server.url] });
   const sent: (WireRequest & WireContent)[] = [];
   let key = 'demo-key';
-  const client = createClient({
-    bases: [server.url],
-    credentials: () => ({ key, secret: 'demo-secret' }),
-    nonce: 'increasing',
-    clock,
-    accessToken: () => 'demo-token',
+  const client = openClient(server.url, {
+    ...DEMO,
+    credentials: () => ({ ...DEMO.credentials(), key }),
     transport: {
       ...wire,
       send(request, settled) {
@@ -125,10 +126,6 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
       } catch (error) {
         return outcomeOf(error);
       }
-    },
-    async close() {
-      await client.close();
-      await server.close();
     },
   };
 }
@@ -163,20 +160,13 @@ export function requestOf(operation: OperationName, fields: Fields = {}, key = '
 
 /** Asks one client with two base addresses, of which the first one is `url`, for a timer at each. */
 export async function twoBases(url: string): Promise<void> {
-  const clock = createSystemClock();
-  const eu = await startExchange();
-  const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
-  const client = createClient({ bases: [url, eu.url], credentials, nonce: 'increasing', clock });
-  try {
-    const timer = { market: 'BTC_USDT', timeoutSeconds: 60 };
-    await client.syncKillSwitch(timer, { base: 0 });
-    expect(eu.exchange.timers()).toHaveLength(0);
-    await client.syncKillSwitch(timer, { base: 1 });
-    expect(eu.exchange.timers()).toHaveLength(1);
-  } finally {
-    await client.close();
-    await eu.close();
-  }
+  const eu = await openServer();
+  const client = openClient([url, eu.url], DEMO);
+  const timer = { market: 'BTC_USDT', timeoutSeconds: 60 };
+  await client.syncKillSwitch(timer, { base: 0 });
+  expect(eu.exchange.timers()).toHaveLength(0);
+  await client.syncKillSwitch(timer, { base: 1 });
+  expect(eu.exchange.timers()).toHaveLength(1);
 }
 
 /** A request of each operation with all that it can be given, and which the exchange carries out. */

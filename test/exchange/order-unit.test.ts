@@ -1,16 +1,15 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { OrderMismatchError } from '../../src/exchange/errors.ts';
 import type { StockMarketOrderRequest } from '../../src/exchange/schemas.ts';
-import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
+import { openServer } from '../simulator/both-profiles.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER } from './samples.ts';
 import { serveReply } from './servers.ts';
 
 async function exchangeOf(exchange: ExchangeOptions) {
   const balances = { main: { USDT: '1000000', BTC: '10', EUR: '1000' } };
-  const server = await startExchange({ exchange: { balances, ...exchange } });
-  onTestFinished(() => server.close());
+  const server = await openServer({ exchange: { balances, ...exchange } });
   const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
   return { client: openClient(server.url, { credentials }), exchange: server.exchange };
 }

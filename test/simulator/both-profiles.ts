@@ -1,8 +1,15 @@
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { type SimulatorOptions, startExchange } from '../../src/library/simulator.ts';
 import type { Profile } from '../../src/simulator/answer.ts';
 import type { SimulatedServer } from '../../src/simulator/server.ts';
 import { type Sent, send } from './raw-client.ts';
+
+/** Runs a server until the test ends. */
+export async function openServer(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+  const server = await startExchange(options);
+  onTestFinished(() => server.close());
+  return server;
+}
 
 /** Runs a server for the tests of a file. */
 export function runServer(options: SimulatorOptions = {}): () => SimulatedServer {

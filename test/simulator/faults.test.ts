@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
-import { runServer } from './both-profiles.ts';
+import { openServer, runServer } from './both-profiles.ts';
 import { ping, type Received, send, signed } from './raw-client.ts';
 
 const server = runServer();
@@ -213,11 +212,10 @@ test('every request that a fault hits is in the event log', async () => {
 
 /** How many of 60 pings a plan of faults hits, and which. */
 async function hitsOf(seed: number, faults: readonly Fault[]): Promise<string> {
-  const own = await startExchange({ seed });
+  const own = await openServer({ seed });
   own.addFaults(faults);
   const statuses: number[] = [];
   for (let sent = 0; sent < 60; sent += 1) statuses.push((await send(own.url, ping)).status);
-  await own.close();
   return statuses.map((status) => (status === 200 ? '-' : 'x')).join('');
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startExchange } from '../../src/library/simulator.ts';
 import type { Clock } from '../../src/ports.ts';
-import { refusal, runBothProfiles } from './both-profiles.ts';
+import { openServer, refusal, runBothProfiles } from './both-profiles.ts';
 import { control, hostClock, ping, send, sendBytes, signed } from './raw-client.ts';
 
 const { server, ask } = runBothProfiles();
@@ -51,7 +51,7 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
     after: (delayMs, run) => hostClock.after(delayMs / speed, run),
   };
   const order = { market: 'FIRE_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' } as const;
-  const own = await startExchange({ clock, orders: [order] });
+  const own = await openServer({ clock, orders: [order] });
   const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
   const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
   const since = own.exchange.log.lastSeq();
@@ -60,7 +60,6 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
   expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
   expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
   expect((fired?.atMs ?? 0) - dueMs).toBeLessThan(500 * speed);
-  await own.close();
 });
 
 test('closing the server breaks open connections at once', async () => {
@@ -80,12 +79,11 @@ test('the clock of the exchange does not follow a step of the wall clock of its 
     ...hostClock,
     now: () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs }),
   };
-  const own = await startExchange({ clock, clockOffsetMs: 2000 });
+  const own = await openServer({ clock, clockOffsetMs: 2000 });
   const before = own.nowMs();
   stepMs = 3_600_000;
   const { headers } = await send(own.url, ping);
   expect(own.nowMs() - before).toBeLessThan(5000);
   expect(before - Date.now()).toBeGreaterThan(1000);
   expect(Math.abs(Date.parse(headers.date ?? '') - own.nowMs())).toBeLessThan(2000);
-  await own.close();
 });

@@ -1,21 +1,10 @@
 import { networkInterfaces } from 'node:os';
-import { afterEach, describe, expect, test } from 'vitest';
-import { type SimulatorOptions, startExchange } from '../../src/library/simulator.ts';
+import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
 import type { SimulatedServer } from '../../src/simulator/server.ts';
+import { openServer } from './both-profiles.ts';
 import { control, ping, send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
-
-const running: SimulatedServer[] = [];
-afterEach(async () => {
-  for (const server of running.splice(0)) await server.close();
-});
-
-async function start(options: SimulatorOptions = {}): Promise<SimulatedServer> {
-  const server = await startExchange(options);
-  running.push(server);
-  return server;
-}
 
 const V4 = '/api/v4/';
 
@@ -35,7 +24,7 @@ describe('time', () => {
   test.each(['running', 'manual'] as const)(
     'of a %s clock is moved ahead, and timers fire on the way at their own moment',
     async (time) => {
-      const server = await start({ time, orders: [ORDER] });
+      const server = await openServer({ time, orders: [ORDER] });
       for (const [market, timeout] of [
         ['BTC_USDT', '60'],
         ['ETH_USDT', '30'],
@@ -55,7 +44,7 @@ describe('time', () => {
   );
 
   test('brings back what a fault delays', async () => {
-    const server = await start({ time: 'manual' });
+    const server = await openServer({ time: 'manual' });
     server.addFaults([{ kind: 'latency', ms: 3_600_000, when: 'after' }]);
     const late = send(server.url, signed({ market: 'BTC_USDT', timeout: '60' }));
     await expect.poll(() => kinds(server)).toContain('timer-armed');
@@ -65,7 +54,7 @@ describe('time', () => {
   });
 
   test.each([{ ms: -1 }, { ms: 0.5 }, {}])('does not take %j', async (body) => {
-    const { status, value } = await post(await start(), 'advance', body);
+    const { status, value } = await post(await openServer(), 'advance', body);
     expect([status, value]).toEqual([
       400,
       { error: expect.stringMatching(/^advance: ms is .*; expected a whole number from 1 to 2678400000$/) },
@@ -77,7 +66,7 @@ const ORDER = { market: 'BTC_USDT', type: 'spot', side: 'sell', amount: '0.5', p
 
 describe('in the program of a test', () => {
   test('what no control endpoint would take throws, and changes nothing', async () => {
-    const server = await start({ time: 'manual' });
+    const server = await openServer({ time: 'manual' });
     const before = server.nowMs();
     for (const ms of [Number.NaN, -1, Number.POSITIVE_INFINITY, undefined as unknown as number])
       expect(() => server.advance(ms)).toThrow(`advance: ms is ${ms}; expected a number of at least 0`);
@@ -96,7 +85,7 @@ describe('in the program of a test', () => {
 
 describe('the journal', () => {
   test('has every request, what it asked for and what its client was told', async () => {
-    const server = await start();
+    const server = await openServer();
     await send(server.url, signed({ market: 'BTC_USDT', timeout: '60' }));
     await send(server.url, signed({ market: 'BTC_USDT', timeout: '1' }));
     server.addFaults([{ kind: 'reset', when: 'after' }]);
@@ -117,7 +106,7 @@ describe('the journal', () => {
 
 describe('reset', () => {
   test('brings back the start or a snapshot: money, orders, prices, keys, timers, nonces, faults', async () => {
-    const server = await start({ orders: [ORDER], setup: [{ path: '/simulator/keys', body: [KEY] }] });
+    const server = await openServer({ orders: [ORDER], setup: [{ path: '/simulator/keys', body: [KEY] }] });
     const state = async () => ({
       ...((await get(server, 'state')) as object),
       nowMs: 0,
@@ -168,10 +157,8 @@ describe('other hosts', () => {
     ['with the token', token, { authorization: `Bearer ${token}` }, 200],
   ])('control it %s: %s, %j: %i', async (_name, own, headers, status) => {
     const host = address?.address ?? '127.0.0.1';
-    const server = await start({
-      listen: { host, port: 0 },
-      ...(own !== undefined && { token: own }),
-    });
+    const listen = { host, port: 0 };
+    const server = await openServer({ listen, ...(own !== undefined && { token: own }) });
     const answer = await control(server.url, 'GET', '/simulator/state', undefined, headers);
     // A host without a network has the loopback alone, where no token is asked for.
     const isAlone = address === undefined && headers['origin'] === undefined;
@@ -189,7 +176,7 @@ describe('a limit order', () => {
   };
 
   test('rests, holds its money back, is filled by the price, and cancelled by a timer', async () => {
-    const server = await start(live);
+    const server = await openServer(live);
     const { value: placed } = await ask(server, 'order/new', { ...buy, clientOrderId: 'mine' });
     expect(placed).toMatchObject({ type: 'limit', status: 'OPEN', left: '0.01', price: '50000' });
     expect(await balance(server)).toMatchObject({ USDT: { available: '499.5', freeze: '500.5' } });
@@ -228,11 +215,11 @@ describe('a limit order', () => {
     [{ ...buy, market: 'btc' }, 400, { errors: { market: ['Market is not available.'] } }],
     [{ ...buy, side: 'sell', price: '70000', amount: '2' }, 400, { code: 32 }],
   ])('%j is answered with %i', async (fields, status, value) => {
-    expect(await ask(await start(live), 'order/new', fields)).toMatchObject({ status, value });
+    expect(await ask(await openServer(live), 'order/new', fields)).toMatchObject({ status, value });
   });
 
   test('is cancelled alone, or with all of its market and type; others keep resting', async () => {
-    const server = await start(live);
+    const server = await openServer(live);
     const ids = [];
     for (const price of ['10000', '20000', '30000']) {
       const { value } = await ask(server, 'order/new', { ...buy, price, amount: '0.001' });
@@ -264,12 +251,12 @@ describe('beyond the document', () => {
     ['main-account/address', { ticker: 'EUR' }, 422, { errors: { ticker: [expect.any(String)] } }],
     ['order/market', { market: 'BTC_USDT', side: 'buy', amount: '120' }, 200, { dealStock: '0.002' }],
   ])('%s takes %j: %i', async (path, fields, status, value) => {
-    const server = await start({ exchange: { profile: 'live' } });
+    const server = await openServer({ exchange: { profile: 'live' } });
     expect(await ask(server, path, fields)).toMatchObject({ status, value });
   });
 
   test('the deposit address of an account stays until a new one is made', async () => {
-    const server = await start({ exchange: { profile: 'live', newAddresses: true } });
+    const server = await openServer({ exchange: { profile: 'live', newAddresses: true } });
     const addressOf = async (path: string) =>
       ((await ask(server, path, { ticker: 'BTC' })).value['account'] as { address: string }).address;
     const first = await addressOf('main-account/address');
@@ -280,7 +267,7 @@ describe('beyond the document', () => {
   });
 
   test('tickers show the price', async () => {
-    const { url } = await start();
+    const { url } = await openServer();
     const read = async (path: string): Promise<unknown> => (await fetch(`${url}/api/${path}`)).json();
     expect(await read('v1/public/ticker?market=BTC_USDT')).toMatchObject({
       result: { last: '60000', bid: '59999.99', ask: '60000.01' },
