@@ -61,9 +61,9 @@ function checkerOf(schema: TSchema): ValidateFunction {
   return check;
 }
 
-/** The first error, and of the branches of a union the one that got furthest. */
-function firstError({ errors }: ValidateFunction): ErrorObject | undefined {
-  return errors?.reduce((best, next) =>
+/** Of a check that has failed: the first error, and of the branches of a union the one that got furthest. */
+function firstError({ errors }: ValidateFunction): ErrorObject {
+  return (errors ?? []).reduce((best, next) =>
     next.instancePath.length > best.instancePath.length && next.instancePath.startsWith(best.instancePath)
       ? next
       : best,
@@ -121,9 +121,7 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     RULES[operation]?.(copy as never);
     return copy as Request;
   }
-  const error = firstError(check);
-  if (error === undefined) throw breach('request', given, `an object with ${names.join(', ')}`);
-  const { argument, name, value } = placeOf(copy, error);
+  const { argument, name, value } = placeOf(copy, firstError(check));
   throw breach(name, value, schema.properties[argument]?.description ?? names.join(', '));
 }
 
@@ -168,11 +166,10 @@ export function decoderOf<Name extends OperationName>(operation: Name): Decoder<
     if (OPEN.includes(operation) && (decodeError(value) ?? decodePublicError(value)) !== null)
       return { ok: false, expected: 'no error with this status' };
     if (check(value)) return { ok: true, value: value as Reply<Name> };
-    const error = firstError(check);
-    const place = error?.instancePath.slice(1).replaceAll('/', '.') ?? '';
+    const { instancePath, message } = firstError(check);
+    const place = instancePath === '' ? 'it' : instancePath.slice(1).replaceAll('/', '.');
     // Of a union ajv tells what each branch would have wanted, which its description says better.
-    const flaw =
-      error === undefined || 'anyOf' in schema ? '' : ` (${place === '' ? 'it' : place} ${error.message})`;
+    const flaw = 'anyOf' in schema ? '' : ` (${place} ${message})`;
     return { ok: false, expected: `${description}${flaw}` };
   };
 }
