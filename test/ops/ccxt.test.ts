@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { startExchange } from '../../src/library/simulator.ts';
+import type { SimulatedServer } from '../../src/simulator/server.ts';
 import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { recipe } from '../docs/recipes.ts';
 import { startProcess } from '../liveness/started.ts';
 import { stageFor } from '../process/harness.ts';
 import { ROOT } from '../process/program.ts';
-import { hostClock } from '../simulator/raw-client.ts';
 import { CCXT, npmInstall } from './npm-install.ts';
 import { scratch } from './scratch.ts';
 
@@ -23,9 +23,7 @@ let server: SimulatedServer;
 beforeAll(async () => {
   await npmInstall(folder, CCXT);
   symlinkSync(ROOT, join(folder, 'node_modules/killswitchd'));
-  const listen = { host: '127.0.0.1', port: 0 };
-  const exchange = { profile: 'live', newAddresses: true } as const;
-  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
+  server = await startExchange({ exchange: { profile: 'live', newAddresses: true } });
 }, 5 * MINUTES_MS);
 afterAll(() => server?.close());
 

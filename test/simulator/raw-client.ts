@@ -1,19 +1,9 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
-import type { Clock } from '../../src/ports.ts';
 
 export const KILL_SWITCH = '/api/v4/order/kill-switch';
 export const PING = '/api/v4/public/ping';
-
-/** The real clock of the test's host. */
-export const hostClock: Clock = {
-  now: () => ({ monoMs: performance.now(), bootMs: performance.now(), wallMs: Date.now() }),
-  after(delayMs, run) {
-    const timer = setTimeout(run, Math.max(0, delayMs));
-    return () => clearTimeout(timer);
-  },
-};
 
 export interface Sent {
   readonly method: string;

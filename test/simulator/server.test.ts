@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
 import { startExchange } from '../../src/library/simulator.ts';
 import type { Clock } from '../../src/ports.ts';
 import { openServer, refusal, runBothProfiles } from './both-profiles.ts';
-import { control, hostClock, ping, send, sendBytes, signed } from './raw-client.ts';
+import { control, ping, send, sendBytes, signed } from './raw-client.ts';
 
 const { server, ask } = runBothProfiles();
 
+const hostClock = createSystemClock();
 const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
 
 test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', async () => {
