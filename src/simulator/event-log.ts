@@ -100,59 +100,44 @@ function printable(text: string): string {
   return text.replace(/[^ -~]/g, '?');
 }
 
-/** What a reader wants to see of an event, in plain words; null for routine such as renewals. */
-function describeEvent(event: ExchangeEvent): string | null {
-  switch (event.kind) {
-    case 'timer-armed': {
-      const { market, timeoutSeconds, types, cancellationTime } = event;
-      const scope = types === null ? 'all orders' : `${types.join(' and ')} orders`;
-      const due = timeOfDay(cancellationTime * 1000);
-      return `${market}: timer armed for ${timeoutSeconds} s; unless it is renewed it cancels ${scope} at ${due}`;
-    }
-    case 'timer-deleted':
-      return `${event.market}: timer deleted; its orders stay`;
-    case 'timer-delete-idle':
-      return `${event.market}: asked to delete a timer that does not exist`;
-    case 'timer-fired':
-      return `${event.market}: THE TIMER FIRED; orders cancelled: ${event.cancelledOrders}`;
-    case 'order-cancelled':
-      return event.by === 'request'
-        ? null
-        : `${event.market}: ${event.type} order ${event.orderId} cancelled by the kill-switch`;
-    case 'request-refused': {
-      const { operation, market, status, code, why } = event;
-      const what = [operation ?? 'unknown path', market].filter((part) => part !== null).join(' ');
-      return `${printable(what)}: refused with ${status}, code ${code}: ${printable(why)}`;
-    }
-    case 'order-filled': {
-      const { market, side, orderId, dealStock, dealMoney, dealFee } = event;
-      const done = side === 'buy' ? 'bought' : 'sold';
-      return `${market}: market order ${orderId} ${done} ${dealStock} for ${dealMoney}, fee ${dealFee}`;
-    }
-    case 'withdrawal-created': {
-      const { ticker, amount, fee, uniqueId } = event;
-      return `${ticker}: withdrawal ${printable(uniqueId)} of ${amount}, fee ${fee}`;
-    }
-    case 'address-created':
-      return `${event.ticker}: new deposit address on ${event.network}`;
-    case 'fault-added':
-      return `fault ${event.faultId} added: ${event.fault}`;
-    case 'faults-cleared':
-      return `faults cleared: ${event.faults}`;
-    case 'time-advanced':
-      return `time advanced by ${event.ms / 1000} s`;
-    case 'reset':
-      return event.snapshot === 0 ? 'everything reset' : `everything reset to snapshot ${event.snapshot}`;
-    default:
-      return null;
-  }
-}
+type Told = { readonly [Kind in keyof Bodies]?: (event: Bodies[Kind]) => string | null };
+
+/** What a reader wants to see of an event, in plain words; routine such as renewals is left out. */
+const TOLD: Told = {
+  'timer-armed'({ market, timeoutSeconds, types, cancellationTime }) {
+    const scope = types === null ? 'all orders' : `${types.join(' and ')} orders`;
+    const due = timeOfDay(cancellationTime * 1000);
+    return `${market}: timer armed for ${timeoutSeconds} s; unless it is renewed it cancels ${scope} at ${due}`;
+  },
+  'timer-deleted': ({ market }) => `${market}: timer deleted; its orders stay`,
+  'timer-delete-idle': ({ market }) => `${market}: asked to delete a timer that does not exist`,
+  'timer-fired': ({ market, cancelledOrders }) =>
+    `${market}: THE TIMER FIRED; orders cancelled: ${cancelledOrders}`,
+  'order-cancelled': ({ by, market, type, orderId }) =>
+    by === 'request' ? null : `${market}: ${type} order ${orderId} cancelled by the kill-switch`,
+  'request-refused'({ operation, market, status, code, why }) {
+    const what = [operation ?? 'unknown path', market].filter((part) => part !== null).join(' ');
+    return `${printable(what)}: refused with ${status}, code ${code}: ${printable(why)}`;
+  },
+  'order-filled'({ market, side, orderId, dealStock, dealMoney, dealFee }) {
+    const done = side === 'buy' ? 'bought' : 'sold';
+    return `${market}: market order ${orderId} ${done} ${dealStock} for ${dealMoney}, fee ${dealFee}`;
+  },
+  'withdrawal-created': ({ ticker, amount, fee, uniqueId }) =>
+    `${ticker}: withdrawal ${printable(uniqueId)} of ${amount}, fee ${fee}`,
+  'address-created': ({ ticker, network }) => `${ticker}: new deposit address on ${network}`,
+  'fault-added': ({ faultId, fault }) => `fault ${faultId} added: ${fault}`,
+  'faults-cleared': ({ faults }) => `faults cleared: ${faults}`,
+  'time-advanced': ({ ms }) => `time advanced by ${ms / 1000} s`,
+  reset: ({ snapshot }) => (snapshot === 0 ? 'everything reset' : `everything reset to snapshot ${snapshot}`),
+};
 
 /** Makes a listener for the event log that writes one line per interesting event; repeats in a row are left out. */
 export function createNarrator(out: (line: string) => void): (event: ExchangeEvent) => void {
   let last = '';
   return (event) => {
-    const sentence = describeEvent(event);
+    const tell = TOLD[event.kind] as ((body: EventBody) => string | null) | undefined;
+    const sentence = tell?.(event) ?? null;
     if (sentence === null || sentence === last) return;
     last = sentence;
     out(`${timeOfDay(event.atMs)} ${sentence}`);
