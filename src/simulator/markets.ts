@@ -36,12 +36,10 @@ export interface MarketTerms {
   readonly feeRate: string;
 }
 
-type Amount = 'price' | 'minAmount' | 'minTotal' | 'feeRate';
-
 /** The same, read. */
-export type Terms = Omit<MarketTerms, Amount> & Readonly<Record<Amount, Decimal>>;
+export type Terms = ReturnType<typeof readTerms>;
 
-function readTerms(terms: MarketTerms): Terms {
+function readTerms(terms: MarketTerms) {
   const { price, minAmount, minTotal, feeRate } = terms;
   const amounts = { price: decimal(price), minAmount: decimal(minAmount), minTotal: decimal(minTotal) };
   return { ...terms, ...amounts, feeRate: decimal(feeRate) };

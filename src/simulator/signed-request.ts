@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { signPayload } from '../exchange/sign.ts';
 import { isRecord } from '../util/text.ts';
@@ -45,7 +44,7 @@ export function checkSignedRequest(
   if (body === null) return INVALID_PAYLOAD;
   const known = data.keys.get(key);
   if (known === undefined) return UNAUTHORISED;
-  if (checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
+  if (checkSignatures && signature !== signPayload(payload, known.secret)) return UNAUTHORISED;
   const problem = checkRequestPath(body['request'], request.path);
   if (problem !== null) return problem;
   if (known.permissions?.includes(request.permission) === false) return FORBIDDEN;
@@ -96,12 +95,6 @@ function isCompact(json: string): boolean {
 function headerOf(headers: Headers, name: string): string {
   const value = headers[name];
   return typeof value === 'string' ? value : '';
-}
-
-function isSame(given: string, expected: string): boolean {
-  const a = Buffer.from(given, 'utf8');
-  const b = Buffer.from(expected, 'utf8');
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 /** The form of RFC 6750: the word in any case, one space or more, the token. */
