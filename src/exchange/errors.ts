@@ -149,6 +149,11 @@ export class UnknownOutcomeError extends ApiError {
   }
 }
 
+const DONE: ReadonlyMap<string, string> = new Map([
+  ['buy', 'bought'],
+  ['sell', 'sold'],
+]);
+
 /**
  * An order was carried out, but not as it was asked for: with the other side, with more than the amount, or with the
  * amount counted in the other currency. `order` is the exchange's reply. Nothing is undone.
@@ -158,8 +163,7 @@ export class OrderMismatchError extends ApiError {
   readonly order: Order;
   constructor(order: Order, asked: StockMarketOrderRequest) {
     const [base = '', quote = ''] = asked.market.split('_');
-    const done =
-      order.side === 'sell' ? 'sold' : order.side === 'buy' ? 'bought' : `carried out (${tidy(order.side)})`;
+    const done = DONE.get(order.side) ?? `carried out (${tidy(order.side)})`;
     const unit = asked.side === 'buy' && asked.amountIn === 'quote' ? quote : base;
     const other = unit === base ? quote : base;
     const deal = tidy(`${order.deal_stock} ${base} for ${order.deal_money} ${quote}`);

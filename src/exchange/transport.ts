@@ -32,16 +32,18 @@ interface Connection {
 }
 
 /** The connections to one origin. */
-interface Pool {
-  readonly origin: string;
-  readonly limit: number;
-  readonly dialling: DiallerOptions;
-  readonly open: Set<Connection>;
-  readonly idle: Connection[];
-  readonly waiting: ((connection: Connection) => void)[];
-  /** Requests written so far: the order of writes and answers. */
-  written: number;
+function createPool(dialling: DiallerOptions, limit: number) {
+  return {
+    dialling,
+    limit,
+    open: new Set<Connection>(),
+    idle: new Array<Connection>(),
+    waiting: new Array<(connection: Connection) => void>(),
+    /** Requests written so far: the order of writes and answers. */
+    written: 0,
+  };
 }
+type Pool = ReturnType<typeof createPool>;
 
 /** One request on its way. */
 interface Attempt {
@@ -81,12 +83,12 @@ const MAX_BODY_BYTES = 65_536;
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, connections: limit = CONNECTIONS, requestLifetimeMs } = options;
   const names = createNames(clock);
-  const pools = new Map<string, Pool>();
-  for (const origin of options.bases) {
-    const dialling = { origin, names, ca, sessions: { last: undefined } };
-    const lists = { open: new Set<Connection>(), idle: [], waiting: [] };
-    pools.set(origin, { origin, limit, dialling, ...lists, written: 0 });
-  }
+  const pools = new Map(
+    options.bases.map((origin) => {
+      const dialling = { origin, names, ca, sessions: { last: undefined } };
+      return [origin, createPool(dialling, limit)] as const;
+    }),
+  );
   // No Set, for the reason that the core keeps its attempts in a list.
   const inFlight: Attempt[] = [];
 
@@ -154,7 +156,7 @@ function take(pool: Pool, fresh: boolean, taken: (connection: Connection) => voi
 
 function open(pool: Pool): Connection {
   const dialler = createDialler(pool.dialling);
-  const client = new Client(pool.origin, {
+  const client = new Client(pool.dialling.origin, {
     connect: dialler.connect,
     pipelining: 1,
     allowH2: false,

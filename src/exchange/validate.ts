@@ -140,12 +140,8 @@ export function checkBody(body: unknown): Readonly<Record<string, unknown>> {
 /** An access token as it is; the message never repeats it. */
 export function checkAccessToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token;
-  const found =
-    typeof token === 'string'
-      ? `text of ${token.length} characters`
-      : token === undefined
-        ? 'missing'
-        : `a ${typeof token}`;
+  const other = token === undefined ? 'missing' : `a ${typeof token}`;
+  const found = typeof token === 'string' ? `text of ${token.length} characters` : other;
   const allowed =
     'allowed: an OAuth 2.0 access token of visible ASCII characters, given to the client or the call';
   throw new ArgumentError('accessToken', `accessToken is ${found}; ${allowed}`);

@@ -319,8 +319,8 @@ export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer
   if ('flaws' in fields || price === null) {
     return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
   }
-  const isFutures = fields.market.endsWith('_PERP');
-  const type = book === 'spot' ? 'spot' : isFutures ? 'futures' : 'margin';
+  const collateral = fields.market.endsWith('_PERP') ? 'futures' : 'margin';
+  const type = book === 'spot' ? 'spot' : collateral;
   const order = orderOf(call, fields, type, fields.amount, price);
   const terms = call.termsOf(order.market);
   const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
