@@ -32,17 +32,20 @@ const OTHER_FAMILY_MS = 50;
 /** Behind every time. */
 const LAST_PLACE = 1e15;
 
-type Resolved = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void;
+type Resolved = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+type Name = ReturnType<typeof createName>;
 
-interface Name {
-  known: readonly LookupAddress[];
-  /** The place of addresses among the known ones, the least first; 0 for those that were never dialled. */
-  readonly places: Map<string, number>;
-  lookedUpMs: number;
-  /** The last lookup failed, or no answer came since the last dial or doubt. */
-  doubtful: boolean;
-  busy: boolean;
-  readonly waiting: Resolved[];
+function createName() {
+  return {
+    known: new Array<LookupAddress>(),
+    /** The place of addresses among the known ones, the least first; 0 for those that were never dialled. */
+    places: new Map<string, number>(),
+    lookedUpMs: Number.NEGATIVE_INFINITY,
+    /** The last lookup failed, or no answer came since the last dial or doubt. */
+    doubtful: false,
+    busy: false,
+    waiting: new Array<Resolved>(),
+  };
 }
 
 function readText(path: string): string {
@@ -123,7 +126,7 @@ async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Pro
 }
 
 /** Takes over what a lookup has found. What is no address of the name any more loses its place. */
-function takeOver(name: Name, addresses: readonly LookupAddress[]): void {
+function takeOver(name: Name, addresses: LookupAddress[]): void {
   name.known = addresses;
   for (const place of name.places.keys())
     if (!addresses.some(({ address }) => address === place)) name.places.delete(place);
@@ -155,14 +158,7 @@ export function createNames(clock: Clock) {
     );
   }
   const lookup: LookupFunction = (host, { all }, callback) => {
-    const name = names.get(host) ?? {
-      known: [],
-      places: new Map<string, number>(),
-      lookedUpMs: Number.NEGATIVE_INFINITY,
-      doubtful: false,
-      busy: false,
-      waiting: [],
-    };
+    const name = names.get(host) ?? createName();
     names.set(host, name);
     const done: Resolved = (error, found) => {
       const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;

@@ -23,7 +23,7 @@ import {
   signPayload,
 } from './sign.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
-import type { Transport, WireContent, WireResult } from './wire.ts';
+import type { Transport, WireContent, WireRequest, WireResult } from './wire.ts';
 
 export interface Credentials {
   readonly key: string;
@@ -31,13 +31,9 @@ export interface Credentials {
 }
 
 /** How one request is to be sent. */
-export interface Delivery {
-  /** Origin of a base address. */
-  readonly base: string;
-  readonly fresh: boolean;
+export interface Delivery extends Pick<WireRequest, 'base' | 'fresh' | 'mayWrite'> {
   /** Called each time that the request is signed. */
   readonly signed?: () => void;
-  readonly mayWrite: () => boolean;
   /** The access token of an operation with `bearer` authentication; fit for a header. */
   readonly bearer?: string | undefined;
 }
