@@ -257,7 +257,7 @@ export interface Verdict {
 }
 
 /** What is done with a request that no fault hits. */
-export const UNTOUCHED: Treatment = {
+const UNTOUCHED: Treatment = {
   hang: null,
   waitMs: 0,
   replyWaitMs: 0,
@@ -326,7 +326,7 @@ export function createFaultPlan(seed: number) {
       prune(nowMs);
       return planned.map(({ id, fault, hits, endsAtMs }) => ({ id, fault, hits, endsAtMs }));
     },
-    /** Decides what becomes of one request. Without a fault in force it need not be called. */
+    /** Decides what becomes of one request. */
     treat(target: RequestTarget, nowMs: number): Treatment {
       prune(nowMs);
       let treatment = UNTOUCHED;

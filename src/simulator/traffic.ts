@@ -3,14 +3,7 @@ import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
 import type { ExchangeClock } from './exchange-clock.ts';
-import {
-  type CannedReply,
-  type FaultKind,
-  type FaultPlan,
-  type Treatment,
-  UNTOUCHED,
-  type Verdict,
-} from './faults.ts';
+import { type CannedReply, type FaultKind, type FaultPlan, type Treatment, type Verdict } from './faults.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeRequest } from './state.ts';
@@ -96,7 +89,6 @@ export function createTraffic(parts: TrafficParts) {
 
   function decide(target: RequestTarget): Treatment {
     const atMs = nowMs();
-    if (plan.active(atMs).length === 0) return UNTOUCHED;
     const { operation, market } = target;
     const treatment = plan.treat(target, atMs);
     for (const { faultId, kind } of treatment.hits) {
