@@ -1,11 +1,9 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { type Flags, SETTINGS } from '../config/environment.ts';
+import { type FlagName, type Flags, SETTINGS } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { CommandError, type Edge, EXIT } from './edge.ts';
 import { offer } from './flags.ts';
-
-type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
 
 /** The placeholder and the help text of each flag. Variable, allowed values and checks come from the settings. */
 const WORDS: Readonly<Record<FlagName, readonly [given: string, description: string]>> = {

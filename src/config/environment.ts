@@ -14,22 +14,24 @@ import { FileSchema, joined, MOST_SHARDS, published, type SchemaNode } from './s
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
-type Texts<Names extends string, Value> = { readonly [Name in Names]?: Value | undefined };
-type OneText =
-  | 'config'
-  | 'timeoutSeconds'
-  | 'shard'
-  | 'livenessMode'
-  | 'shutdownPolicy'
-  | 'logLevel'
-  | 'logFormat';
-type FlagTexts = Texts<OneText, string> & Texts<'markets' | 'webListen' | 'controlListen', readonly string[]>;
-
 /** What the command line may say about the configuration, as it was written. Each list may be given in parts. */
-export interface Flags extends FlagTexts {
+export interface Flags {
+  readonly config?: string | undefined;
+  readonly markets?: readonly string[] | undefined;
+  readonly timeoutSeconds?: string | undefined;
+  readonly shard?: string | undefined;
+  readonly livenessMode?: string | undefined;
+  readonly shutdownPolicy?: string | undefined;
+  readonly webListen?: readonly string[] | undefined;
+  readonly controlListen?: readonly string[] | undefined;
+  readonly logLevel?: string | undefined;
+  readonly logFormat?: string | undefined;
   /** The daemon brings its own exchange: base address, key and secret may be missing. */
   readonly embeddedExchange?: boolean | undefined;
 }
+
+/** The flags that say the same as a variable. */
+export type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
 
 /** One thing that a variable, and often a flag, can say instead of the file. */
 export interface Setting {
@@ -37,7 +39,7 @@ export interface Setting {
   readonly node: SchemaNode;
   /** The key of the file that it replaces; null where there is none. */
   readonly path: readonly string[] | null;
-  readonly flag: { readonly name: string; readonly key: keyof FlagTexts } | null;
+  readonly flag: { readonly name: string; readonly key: FlagName } | null;
   /** The value as the file would have it. */
   readonly read: (value: unknown) => Checked<unknown>;
   /** Positions in a list may be named in a message. */
@@ -57,7 +59,7 @@ function setting(name: string, key: string | null, { read = ok, list = false, fl
   const node = path?.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema) ?? {};
   const word = name.toLowerCase().replaceAll('_', '-');
   const camel = word.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
-  const known = { name: `--${word}`, key: camel as keyof FlagTexts };
+  const known = { name: `--${word}`, key: camel as FlagName };
   return { variable: `${PREFIX}${name}`, node, path, flag: flag ? known : null, read, list };
 }
 
@@ -222,11 +224,8 @@ function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): 
   });
   const checked = validate(variables, { schema: EnvironmentSchema, prefix: PREFIX });
   const problems: Problem[] = [];
-  const mistaken: Path[] = [];
-  const refuse = (one: Setting | undefined, path: Path, text: string) => {
-    problems.push({ place: placeAt(one, path), text });
-    mistaken.push(one?.path ?? path);
-  };
+  const refuse = (one: Setting | undefined, path: Path, text: string) =>
+    problems.push({ place: placeAt(one, path), path: one?.path ?? path, text });
   for (const { path, text } of checked.mistakes) {
     const one = SETTINGS.find(({ variable }) => variable === path[0]);
     refuse(one, path, text);
@@ -253,7 +252,6 @@ function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): 
   return {
     ...layer,
     problems: [...problems, ...layer.problems],
-    mistaken: [...mistaken, ...layer.mistaken],
     config: variables[`${PREFIX}CONFIG`] ?? null,
   };
 }

@@ -128,7 +128,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
 }
 
 function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
-  const mistaken = layers.flatMap((layer) => layer.mistaken);
+  const mistaken = layers.flatMap((layer) => layer.problems.flatMap(({ path }) => (path ? [path] : [])));
   const placeOf = (path: Path): Place => (layerOf(layers, path) ?? DEFAULTS).place(path);
   const isMistaken = (key: string) => {
     const path = key.split('.');

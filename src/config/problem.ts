@@ -28,8 +28,9 @@ export interface Place {
   readonly excerpt?: (keyOnly: boolean) => readonly string[];
 }
 
-/** One mistake of a configuration with its place. */
-export interface Problem extends Omit<Mistake, 'path'> {
+/** One mistake of a configuration with its place. The path, where there is one, is that in the shape of the file. */
+export interface Problem extends Partial<Mistake> {
+  readonly text: string;
   readonly place: Place;
 }
 

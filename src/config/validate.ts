@@ -152,8 +152,6 @@ export interface Said {
 /** The same with every mistake taken out and told. */
 export interface Layer extends Said {
   readonly problems: readonly Problem[];
-  /** Paths at which something was written that is wrong. */
-  readonly mistaken: readonly Path[];
   readonly place: (path: Path) => Place;
 }
 
@@ -163,8 +161,7 @@ export function checkLayer(source: Source, values: Tree, place: (path: Path) => 
   return {
     source,
     values: checked.values,
-    problems: checked.mistakes.map(({ path, ...same }) => ({ place: place(path), ...same })),
-    mistaken: checked.mistakes.map(({ path }) => path),
+    problems: checked.mistakes.map((mistake) => ({ place: place(mistake.path), ...mistake })),
     place,
   };
 }
@@ -187,7 +184,6 @@ export const DEFAULTS: Layer = {
   source: 'default',
   values: defaultsOf(FileSchema) as Tree,
   problems: [],
-  mistaken: [],
   place: (path) => ({ label: formatPath(path), rank: RANK.missing, offset: 0 }),
 };
 

@@ -61,8 +61,9 @@ export async function startDaemon(options: DaemonOptions) {
   embedded?.narrate(log);
   const inForce = createInForce(clock, config, () => guard.follow(inForce.guarded()));
   const filesAnswer = createFilesAnswer(clock, () => filesReadBy(inForce.config(), env));
-  const rereadSecrets = () => readSecrets(env, { demo: config.embeddedExchange });
-  const guard = createGuard({ config, clock, bases, secrets, observers, log, filesAnswer, rereadSecrets });
+  const rereadSecrets = async () =>
+    (await filesAnswer()) ? readSecrets(env, { demo: config.embeddedExchange }) : null;
+  const guard = createGuard({ config, clock, bases, secrets, observers, log, rereadSecrets });
   const { keeper } = guard;
   const parts = { inForce, filesAnswer, telling, guard, hide: secrets.hide };
   const service = createService(options, parts);

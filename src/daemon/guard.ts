@@ -50,10 +50,11 @@ interface GuardOptions {
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly observers: readonly Observer[];
   readonly log: Log;
-  /** Whether the file systems of the secret files answer. */
-  readonly filesAnswer: () => Promise<boolean>;
-  /** Reads the secret files again; asked whenever the exchange refuses the key, and every second until it does not. */
-  readonly rereadSecrets: () => SecretsRead;
+  /**
+   * Reads the secret files again, null where their file systems do not answer. Asked whenever the exchange refuses the
+   * key, and every second until it does not.
+   */
+  readonly rereadSecrets: () => Promise<SecretsRead | null>;
 }
 
 /** Ties the keeper to the exchange; rotated secret files are found without a restart. */
@@ -111,14 +112,14 @@ const REREAD_MS = 1000;
 
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
-  { clock, log, filesAnswer, rereadSecrets }: GuardOptions,
+  { clock, log, rereadSecrets }: GuardOptions,
   takeOver: (found: Config['secrets']) => void,
 ) {
   let problems = '';
   let cancel: Cancel | null = null;
   async function reread(): Promise<void> {
-    if (!(await filesAnswer())) return;
-    const read = rereadSecrets();
+    const read = await rereadSecrets();
+    if (read === null) return;
     const found = read.kind === 'ok' ? '' : read.problems.join(' ');
     // The files are read every second; a problem is logged once.
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);

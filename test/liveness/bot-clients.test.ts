@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { sleep } from '../process/program.ts';
 import { type BeatServer, serveBeats } from './beat-server.ts';
 
 const DRIVERS = fileURLToPath(new URL('./drivers', import.meta.url));
@@ -98,9 +99,7 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     const { server, client } = await together(context, command);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 1600);
-    });
+    await sleep(1600);
     expect(await client.does('armed')).toBe(false);
     expect(await client.does('armed ETH_USDT')).toBe(false);
     expect(await client.does('armed BTC_USDT')).toBe(true);
@@ -111,9 +110,7 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     server.answer(armedFor({ BTC_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
     server.answer('never');
-    await new Promise((resolve) => {
-      setTimeout(resolve, 1000);
-    });
+    await sleep(1000);
     expect(await client.does('during 0.7')).toEqual([false, false]);
   });
 

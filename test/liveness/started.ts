@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { Scope } from '../process/harness.ts';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+import { eventually, ROOT } from '../process/program.ts';
 
 /** A process of one test or block; killed by its number when that ends. */
 export interface Started {
@@ -50,12 +48,4 @@ export function startProcess(
 }
 
 /** Resolves when `holds` does; rejects after 15 s. */
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  const endMs = performance.now() + 15_000;
-  while (!holds()) {
-    if (performance.now() > endMs) throw new Error(`${what}: not within 15 s`);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 20);
-    });
-  }
-}
+export const until = (what: string, holds: () => boolean): Promise<true> => eventually(what, 15_000, holds);
