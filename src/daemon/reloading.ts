@@ -143,23 +143,22 @@ const look = ({ file }: Config) => (file === null ? null : lookAtConfigFile(file
 function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
   const { clock, config } = options;
   let over = false;
-  let cancel: Cancel | null = null;
+  let isLooking = false;
+  let cancel: Cancel = () => {};
   /** The file as it was taken over or refused last; null after a time in which nobody looked. */
   let taken = options.fileHash;
   let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
-    if (config().reload.pollSeconds === 0 || (await options.filesAnswer())) await compare();
-    cancel = null;
+    isLooking = true;
+    if (await options.filesAnswer()) await compare();
+    isLooking = false;
     follow();
   }
   async function compare(): Promise<void> {
-    const { pollSeconds } = config().reload;
-    const found = pollSeconds === 0 ? null : look(config());
+    const found = look(config());
     const wasSeen = seen === found;
     seen = found;
-    if (found === null) [taken, retry] = [null, null];
-    if (found === null) return;
     const isNew = found !== taken;
     if (isNew ? !wasSeen : retry === null || clock.now().monoMs < retry.atMs) return;
     taken = found;
@@ -170,18 +169,19 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
     const nextMs = Math.max(pollMs, gapMs);
     retry = kind === 'rejected' ? { gapMs: nextMs, atMs: clock.now().monoMs + nextMs } : null;
   }
-  /** Begins to look where the configuration in force says so and nobody looks yet. */
+  /** Waits for the next look as long as the configuration in force says: after each look, and after a reload. */
   function follow(): void {
     const { pollSeconds } = config().reload;
-    if (over || cancel !== null) return;
-    if (pollSeconds === 0) taken = null;
+    if (over || isLooking) return;
+    cancel();
+    if (pollSeconds === 0) [taken, retry] = [null, null];
     else cancel = clock.after(pollSeconds * 1000, () => void turn());
   }
   return {
     follow,
     stop(): void {
       over = true;
-      cancel?.();
+      cancel();
     },
   };
 }

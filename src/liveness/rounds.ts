@@ -1,18 +1,25 @@
 import type { Cancel, Clock } from '../ports.ts';
 
+/** A reload may change the pace; the wait of before must not outlast the evidence that it was made for. */
+const LONGEST_WAIT_MS = 1000;
+
 /**
  * Calls `round` at once and then again and again, `everyMs()` after the begin of the round before. A round that a stall
- * of the host held up is made once, not caught up with. The returned function ends it.
+ * of the host held up is made once, not caught up with. Another pace counts within a second. The returned function ends it.
  */
 export function startRounds(clock: Clock, everyMs: () => number, round: () => void): Cancel {
   let over = false;
   let cancel: Cancel = () => undefined;
-  function next(): void {
+  let begunMs = Number.NEGATIVE_INFINITY;
+  function turn(): void {
     if (over) return;
-    cancel = clock.after(everyMs(), next);
-    round();
+    const nowMs = clock.now().monoMs;
+    const isDue = nowMs - begunMs >= everyMs();
+    if (isDue) begunMs = nowMs;
+    cancel = clock.after(Math.min(begunMs + everyMs() - nowMs, LONGEST_WAIT_MS), turn);
+    if (isDue) round();
   }
-  next();
+  turn();
   return () => {
     over = true;
     cancel();

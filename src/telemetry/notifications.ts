@@ -202,11 +202,10 @@ export function createNotifying(options: NotifyingOptions) {
   };
   const messages = createMessages(options, current, (problem) => tell('notification', problem));
   let isWell: (() => boolean) | null = null;
-  let cancelPing: Cancel | null = null;
+  let cancelPing: Cancel = () => {};
   /** Only where somebody is to be pinged: a timer wakes the process. */
   const pingAfter = (delayMs: number): void => {
     cancelPing = clock.after(delayMs, () => {
-      cancelPing = null;
       const { pingUrl, pingEverySeconds } = current.notify;
       if (pingUrl === null) return;
       pingAfter(pingEverySeconds * 1000);
@@ -220,7 +219,9 @@ export function createNotifying(options: NotifyingOptions) {
   };
   const follow = (next: NotifySettings): void => {
     current.notify = next;
-    if (next.pingUrl !== null && isWell !== null && cancelPing === null) pingAfter(FIRST_PING_MS);
+    // A reload may change pace and address: the wait of before counts no longer.
+    cancelPing();
+    if (next.pingUrl !== null && isWell !== null) pingAfter(FIRST_PING_MS);
   };
   return {
     observe: messages.observe,
@@ -233,7 +234,7 @@ export function createNotifying(options: NotifyingOptions) {
     /** Posts what waits, and ends; within 2 s. */
     async close(): Promise<void> {
       isWell = null;
-      cancelPing?.();
+      cancelPing();
       await messages.close(CLOSE_MS);
       await Promise.all([options.messages.close(), pings.close()]);
     },

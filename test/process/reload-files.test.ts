@@ -240,6 +240,15 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     expect(daemon.logged('reload-rejected')).toEqual([]);
   });
 
+  test('is looked at as often as a reload says from that on, and not only after the wait of before', async (context) => {
+    const { exchange, daemon, write } = await play(context, { reload: { pollSeconds: 3600 } });
+    const reload = { pollSeconds: 1 };
+    write({ reload });
+    await reloadBySignal(daemon, 'reload-applied');
+    write({ reload, markets: [...MARKETS, 'CCC_USDT'] });
+    expect(await armed(exchange, 'CCC_USDT')).toMatchObject({ market: 'CCC_USDT' });
+  });
+
   test('is read again although it changed right after the looking was switched on, and not while somebody still writes it', async (context) => {
     const { exchange, daemon, content, write } = await play(context, { reload: { pollSeconds: 0 } });
     const reload = { pollSeconds: 1 };

@@ -10,6 +10,7 @@ import {
   type Poster,
 } from '../../src/telemetry/notifications.ts';
 import { until } from '../liveness/started.ts';
+import { createVirtual } from '../liveness/virtual.ts';
 
 const clock = createSystemClock();
 const lapsed = (market: string): Notice => ({
@@ -205,4 +206,28 @@ test('a text is never longer than what Telegram takes', () => {
     expect(shown.length).toBeLessThanOrEqual(4096);
     expect(shown.isWellFormed()).toBe(true);
   }
+});
+
+test('a dead man’s switch is pinged at the pace and the address of a reload, not only after the wait of before', async () => {
+  const { timeline, clock: virtual } = createVirtual();
+  const pinged: string[] = [];
+  const post: Poster['post'] = async (url) => {
+    pinged.push(`${url.reveal()} ${timeline.nowMs()}`);
+    return { status: 200 };
+  };
+  const notify = { format: 'json', name: 'main', url: null, pingUrl: null, pingEverySeconds: 3600 } as const;
+  const poster = { post, close: async () => {} };
+  const log = { logger: {} as Log['logger'] };
+  const ways = { messages: poster, pings: poster, onFailure: () => {} };
+  const notifying = createNotifying({ clock: virtual, bases: [], notify, log, ...ways });
+  notifying.start(() => true);
+  const pingUrl = (name: string) => ({ reveal: () => name });
+  notifying.follow({ ...notify, pingUrl: pingUrl('one') });
+  timeline.runUntil(10_000);
+  notifying.follow({ ...notify, pingUrl: pingUrl('two'), pingEverySeconds: 60 });
+  timeline.runUntil(80_000);
+  notifying.follow(notify);
+  timeline.runUntil(8_000_000);
+  expect(pinged).toEqual(['one 5000', 'two 15000', 'two 75000']);
+  await notifying.close();
 });
