@@ -195,9 +195,6 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
   );
 }
 
-/** What made the daemon read its configuration again: SIGHUP, an operator's command, or a look that found it changed. */
-export type ReloadTrigger = 'signal' | 'command' | 'poll';
-
 interface OperationsParts {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'reloadSucceeded' | 'reloadFailed' | 'controlRefused'>;
@@ -211,7 +208,9 @@ const REFUSALS_QUIET_MS = 60_000;
 /** More mistakes than this are counted in the sentence; the line's fields have the first twenty. */
 const SAID_PROBLEMS = 5;
 
+/** What made the daemon read its configuration again; `poll` is a look that found it changed. */
 const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has changed' } as const;
+export type ReloadTrigger = keyof typeof TRIGGER;
 
 /** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
 export function createOperations({ log, metrics, recent, clock }: OperationsParts) {

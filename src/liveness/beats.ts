@@ -13,17 +13,13 @@ export interface Beats extends Evidence {
   readonly hear: (bot: string, says: BotWord, proof: BeatProof, agoMs: number) => Heard;
 }
 
-/** A run of numbers; null until the first one. */
-interface Count {
-  last: number | null;
-}
-
 /** What a bot has shown so far. */
 interface Shown {
   session: string | null;
-  count: Count;
-  /** Of words that carry a number and no session. */
-  readonly nameless: Count;
+  /** The last number in that session, null before the first one. */
+  numbered: number | null;
+  /** The same of words that carry a number and no session. */
+  nameless: number | null;
   /** Sessions that others have followed, oldest first. */
   readonly past: Set<string>;
 }
@@ -55,7 +51,7 @@ export function createBeats(options: BeatsOptions): Beats {
     if (known !== undefined) return known;
     const names = new Set(bots());
     for (const other of shownBy.keys()) if (!names.has(other)) shownBy.delete(other);
-    const made: Shown = { session: null, count: { last: null }, nameless: { last: null }, past: new Set() };
+    const made: Shown = { session: null, numbered: null, nameless: null, past: new Set() };
     shownBy.set(bot, made);
     return made;
   }
@@ -91,17 +87,18 @@ function whyNot(shown: Shown, { session, seq }: BeatProof): string | null {
     return 'this session is over: the bot has begun another one since';
   }
   if (session !== null && session !== shown.session) begin(shown, session);
-  const count = session === null ? shown.nameless : shown.count;
+  const count = session === null ? 'nameless' : 'numbered';
+  const last = shown[count];
   const where = session === null ? '' : ' in this session';
   if (seq === null) {
-    if (count.last === null) return null;
-    return `seq is missing: the bot has numbered its words${where} before, the last was ${count.last}`;
+    if (last === null) return null;
+    return `seq is missing: the bot has numbered its words${where} before, the last was ${last}`;
   }
-  if (count.last !== null && !(seq > count.last)) {
+  if (last !== null && !(seq > last)) {
     const advice = session === null ? '; a bot that counts from the start again needs a new session' : '';
-    return `replayed: seq is ${seq}${where} and must be more than ${count.last}${advice}`;
+    return `replayed: seq is ${seq}${where} and must be more than ${last}${advice}`;
   }
-  count.last = seq;
+  shown[count] = seq;
   return null;
 }
 
@@ -110,5 +107,5 @@ function begin(shown: Shown, session: string): void {
   const [oldest] = shown.past;
   if (shown.past.size > SESSIONS_KEPT && oldest !== undefined) shown.past.delete(oldest);
   shown.session = session;
-  shown.count = { last: null };
+  shown.numbered = null;
 }
