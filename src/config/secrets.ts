@@ -19,7 +19,6 @@ export type SecretOrigin = 'environment' | 'file' | 'demo';
  */
 export interface Secret {
   readonly origin: SecretOrigin;
-  readonly length: number;
   readonly reveal: () => string;
   readonly toString: () => string;
   readonly toJSON: () => string;
@@ -31,7 +30,6 @@ export function makeSecret(value: string, origin: SecretOrigin): Secret {
   const show = () => shown;
   return Object.freeze({
     origin,
-    length: value.length,
     reveal: () => value,
     toString: show,
     toJSON: show,
