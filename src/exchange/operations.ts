@@ -35,12 +35,19 @@ const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads' } as con
 /** For answers with lists, whose length the document leaves open. */
 const LISTS = { effect: 'reads', maxReplyBytes: 1_048_576 } as const;
 
+/** The operations with their keys as names. */
+function named<const Operations extends Record<string, Omit<Operation, 'name'>>>(operations: Operations) {
+  const entries = Object.entries(operations).map(([name, operation]) => [name, { name, ...operation }]);
+  return Object.fromEntries(entries) as {
+    readonly [Name in keyof Operations]: { readonly name: Name } & Operations[Name];
+  };
+}
+
 /** The nine operations in the order of the document, by the name of the client's method. */
-export const OPERATIONS = {
+export const OPERATIONS = named({
   /** Places a market order. */
   createStockMarketOrder: {
     ...SIGNED,
-    name: 'createStockMarketOrder',
     path: '/api/v4/order/stock_market',
     effect: 'moves-money',
     limit: LIMIT_OF_ORDERS,
@@ -48,54 +55,26 @@ export const OPERATIONS = {
   /** Fields of the body and its limit are not shown in the document. */
   orderHistory: {
     ...LISTS,
-    name: 'orderHistory',
     method: 'POST',
     path: '/api/v4/accounts/orders',
     authentication: 'bearer',
     limit: null,
   },
   /** A withdrawal with the fee on top of the amount. */
-  withdrawPay: {
-    ...SIGNED,
-    name: 'withdrawPay',
-    path: '/api/v4/main-account/withdraw-pay',
-    effect: 'moves-money',
-  },
+  withdrawPay: { ...SIGNED, path: '/api/v4/main-account/withdraw-pay', effect: 'moves-money' },
   /** Creates, updates or deletes the timer of a market. */
-  syncKillSwitch: {
-    ...SIGNED,
-    name: 'syncKillSwitch',
-    path: '/api/v4/order/kill-switch',
-    effect: 'changes',
-    limit: LIMIT_OF_ORDERS,
-  },
+  syncKillSwitch: { ...SIGNED, path: '/api/v4/order/kill-switch', effect: 'changes', limit: LIMIT_OF_ORDERS },
   /** The codes that the account has created. */
-  myCodes: { ...SIGNED, ...LISTS, name: 'myCodes', path: '/api/v4/main-account/codes/my' },
+  myCodes: { ...SIGNED, ...LISTS, path: '/api/v4/main-account/codes/my' },
   /** The hashrate of a mining account over time. */
-  miningHashrate: { ...SIGNED, ...LISTS, name: 'miningHashrate', path: '/api/v4/mining/hashrate' },
+  miningHashrate: { ...SIGNED, ...LISTS, path: '/api/v4/mining/hashrate' },
   /** A new deposit address. Support must have enabled it. */
-  createNewAddress: {
-    ...SIGNED,
-    name: 'createNewAddress',
-    path: '/api/v4/main-account/create-new-address',
-    effect: 'changes',
-  },
+  createNewAddress: { ...SIGNED, path: '/api/v4/main-account/create-new-address', effect: 'changes' },
   /** The state of the mining pool. */
-  miningPool: {
-    ...PUBLIC,
-    ...LISTS,
-    name: 'miningPool',
-    path: '/api/v4/public/mining-pool',
-    limit: LIMIT_OF_MOST,
-  },
+  miningPool: { ...PUBLIC, ...LISTS, path: '/api/v4/public/mining-pool', limit: LIMIT_OF_MOST },
   /** Answers `["pong"]`. Its limit is that of public endpoints in general. */
-  ping: {
-    ...PUBLIC,
-    name: 'ping',
-    path: '/api/v4/public/ping',
-    limit: { requests: 2_000, windowMs: 10_000 },
-  },
-} as const satisfies Record<string, Operation>;
+  ping: { ...PUBLIC, path: '/api/v4/public/ping', limit: { requests: 2_000, windowMs: 10_000 } },
+});
 
 export type OperationName = keyof typeof OPERATIONS;
 export const { syncKillSwitch, ping } = OPERATIONS;
