@@ -209,9 +209,7 @@ const rules: readonly Case[] = [
   {
     title: 'a key is refused what it has no permission for',
     rows: ['all rule permissions'],
-    options: {
-      keys: [{ key: 'demo-key', secret: 'demo-secret', account: 'main', permissions: ['info'] }],
-    },
+    options: { keys: [{ key: 'demo-key', secret: 'demo-secret', account: 'main', permissions: ['info'] }] },
     async check(side) {
       expect(await side.ask('myCodes', SAMPLES.myCodes)).toMatchObject({ kind: 'done' });
       for (const name of SIGNED.filter((one) => OPERATIONS[one].effect !== 'reads'))

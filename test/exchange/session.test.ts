@@ -27,12 +27,7 @@ function createBench(mode: NonceMode, answer: (content: WireContent) => WireResu
   const credentials: { current: () => Credentials } = {
     current: () => ({ key: 'test-key', secret: 'test-secret' }),
   };
-  const session = createSession({
-    transport,
-    clock,
-    credentials: () => credentials.current(),
-    nonce: mode,
-  });
+  const session = createSession({ transport, clock, credentials: () => credentials.current(), nonce: mode });
   const sync = (given: KillSwitchArguments): Promise<Verdict> =>
     new Promise<Verdict>((resolve) => {
       const settled = (verdict: Verdict) => resolve(verdict);
