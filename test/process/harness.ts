@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
+import type { Fault } from '../../src/simulator/faults.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
 import { type DaemonOptions, runDaemon } from './daemon.ts';
@@ -94,19 +95,29 @@ export interface GuardOptions extends Omit<DaemonOptions, 'exchange' | 'markets'
   readonly timeoutSeconds?: number;
   /** The exchange is a process of its own. */
   readonly apart?: boolean;
+  /** Of the exchange, from the start. */
+  readonly faults?: readonly Fault[];
 }
 
-/** An exchange with an order in each of the markets, and a daemon that has armed them all. */
-export async function guard(scope: Scope, options: GuardOptions = {}) {
-  const { markets = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, apart = false, ...others } = options;
+/** An exchange with an order in each of the markets, and a daemon that begins to guard them. */
+export async function beginGuard(scope: Scope, options: GuardOptions = {}) {
+  const { markets = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, ...rest } = options;
+  const { apart = false, faults = [], ...others } = rest;
   const stage = stageFor(scope);
   const exchange = await (apart ? stage.exchangeProcess() : stage.exchange());
   await exchange.placeOrders(...markets.map((market) => ({ market, type: 'spot' as const })));
+  await exchange.addFaults(...faults);
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: markets.map((market) => ({ market, timeoutSeconds })),
     ...others,
   });
-  await daemon.ready(30_000);
   return { stage, exchange, daemon };
+}
+
+/** The same, once the daemon has armed them all. */
+export async function guard(scope: Scope, options: GuardOptions = {}) {
+  const begun = await beginGuard(scope, options);
+  await begun.daemon.ready(30_000);
+  return begun;
 }

@@ -1,39 +1,36 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
 import type { DaemonProcess } from './daemon.ts';
-import { stageFor } from './harness.ts';
+import { beginGuard, guard } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 const slow = (ms: number) =>
   ({ kind: 'latency', ms, when: 'after', match: { operation: 'kill-switch' } }) as const;
 
-const marketsOf = (count: number, timeoutSeconds: number) =>
-  Array.from({ length: count }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
+const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
 
 describe.concurrent('an exchange that carries everything out and answers late', { timeout: 60_000 }, () => {
   test('after 1.7 s, from the start: no timer of 5 s fires', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults(slow(1700));
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: marketsOf(20, 5),
+    const { exchange, daemon } = await guard(context, {
+      markets: marketsOf(20),
+      timeoutSeconds: 5,
+      faults: [slow(1700)],
       config: { exchange: { nonce: 'window' } },
     });
-    await daemon.ready(30_000);
     await sleep(10_000);
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
     expect(daemon.logged('lapsed')).toEqual([]);
   });
 
   test('after 3.5 s, from the start: 200 timers are armed by one request each, or little more', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults(slow(3500));
-    const markets = marketsOf(200, 60);
-    const config = { exchange: { nonce: 'window' } };
-    await stage.daemon({ exchange: exchange.url, markets, config });
+    const markets = marketsOf(200);
+    const { exchange } = await beginGuard(context, {
+      markets,
+      timeoutSeconds: 60,
+      faults: [slow(3500)],
+      config: { exchange: { nonce: 'window' } },
+    });
     const events = await eventually('all armed', 60_000, async () => {
       const known = await exchange.events();
       return ofKind(known, 'timer-armed').length === markets.length ? known : null;
@@ -43,12 +40,13 @@ describe.concurrent('an exchange that carries everything out and answers late', 
 
   test('after 2 s, from the start: armed within three round trips, and a stop deletes', async (context) => {
     const ms = 2000;
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults(slow(ms));
-    const markets = marketsOf(2, 30);
-    const config = { shutdown: { budgetSeconds: 15 } };
-    const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
+    const markets = marketsOf(2);
+    const { exchange, daemon } = await beginGuard(context, {
+      markets,
+      timeoutSeconds: 30,
+      faults: [slow(ms)],
+      config: { shutdown: { budgetSeconds: 15 } },
+    });
     const first = await exchange.event('timer-armed', 20_000);
     const armed = await eventually(`both armed\n${said(daemon)}`, 4 * ms, () => {
       const lines = daemon.logged('armed');
@@ -60,7 +58,7 @@ describe.concurrent('an exchange that carries everything out and answers late', 
     expect(await daemon.exit(20_000), said(daemon)).toMatchObject({ code: 0 });
     const events = await exchange.events();
     const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
-    expect(new Set(deleted)).toEqual(new Set(markets.map(({ market }) => market)));
+    expect(new Set(deleted)).toEqual(new Set(markets));
     expect(ofKind(events, 'timer-fired')).toEqual([]);
   });
 });
@@ -68,13 +66,7 @@ describe.concurrent('an exchange that carries everything out and answers late', 
 test('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
   timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: marketsOf(2, 5),
-  });
-  await daemon.ready();
+  const { exchange, daemon } = await guard(context, { markets: marketsOf(2), timeoutSeconds: 5 });
   await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
   await eventually('both timers fired', 20_000, async () =>
     ofKind(await exchange.events(), 'timer-fired').length === 2 ? true : null,
@@ -112,13 +104,7 @@ const TROUBLES: readonly Trouble[] = [
 test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
   timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
-  });
-  await daemon.ready(30_000);
+  const { exchange, daemon } = await guard(context, { markets: [...SICK, 'WELL_USDT'], timeoutSeconds: 5 });
   const faults = SICK.map((market, index) => ({
     ...TROUBLES[index % TROUBLES.length],
     match: { operation: 'kill-switch', market },
@@ -159,15 +145,12 @@ const saidSince = (daemon: DaemonProcess, from: number) =>
 test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  await exchange.addFaults({ kind: 'latency', ms: 10 });
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: marketsOf(60, 20),
+  const { exchange, daemon } = await guard(context, {
+    markets: marketsOf(60),
+    timeoutSeconds: 20,
+    faults: [{ kind: 'latency', ms: 10 }],
     config: { shutdown: { policy: 'delete', budgetSeconds: 5 } },
   });
-  await daemon.ready(30_000);
   const atStart = daemon.logged('promise').length;
   // Sixty markets one after the other, at the 100 ms that are assumed.
   const stopWarnings = () =>
