@@ -5,8 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const MEASURING = ['test/operator/event-stream.test.ts', 'test/keeper.test.ts'];
 const OF_PROGRAM = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts'];
 
-/** They compute for long at low priority, beside everything else. */
-const COMPUTES = /\/test\/(simulation\/(swarm|planted)|library\/package)\.test\.ts$/;
+/** A minute each, of computing at low priority or of waiting: the others run beside them. */
+const LONGEST =
+  /\/test\/(simulation\/(swarm|planted)|library\/package|process\/(first-steps|odd-answers))\.test\.ts$/;
 /** Most of their time they wait, for timers and for processes. */
 const WAITS = /\/test\/(process|liveness|operator)\//;
 
@@ -15,7 +16,7 @@ class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const rank = ({ moduleId }: TestSpecification) => {
-      if (COMPUTES.test(moduleId)) return 0;
+      if (LONGEST.test(moduleId)) return 0;
       return WAITS.test(moduleId) ? 1 : 2;
     };
     return sorted.toSorted((one, other) => rank(one) - rank(other));
