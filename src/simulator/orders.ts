@@ -49,28 +49,27 @@ const STP_MODES: Readonly<Record<string, string>> = {
 
 type OrderFields = Exclude<ReturnType<typeof readOrderFields>, { readonly flaws: unknown }>;
 
-/**
- * Reads the fields that all orders share, or says what is wrong with their form. `more` flaws come on top; `stp` is as
- * the profile's replies name it.
- */
-function readOrderFields(body: Call['body'], profile: Profile, more: readonly (Flaw | null)[] = []) {
+/** Reads the fields of an order, or says what is wrong with their form. `stp` is as the profile's replies name it. */
+function readOrderFields(body: Call['body'], profile: Profile, hasPrice: boolean) {
   const { market, side, stp } = body;
   const amount = readDecimal(body['amount']);
+  const price = hasPrice ? readDecimal(body['price']) : 0n;
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
   const flaws = flawsAmong([
     marketFlaw(market),
     requiredFlaw('side', side) ?? sideFlaw(side),
     numberFlaw('amount', body['amount']),
-    ...more,
+    hasPrice ? numberFlaw('price', body['price']) : null,
     clientOrderIdFlaw(clientOrderId),
     stpFlaw(stp, profile),
   ]);
-  if (flaws.length > 0 || amount === null) return { flaws };
+  if (flaws.length > 0 || amount === null || price === null) return { flaws };
   const mode = typeof stp === 'string' ? stp : 'no';
   return {
     market: String(market),
     side: side === 'buy' ? ('buy' as const) : ('sell' as const),
     amount,
+    price,
     clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
     stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
   };
@@ -286,7 +285,7 @@ function byMarket(orders: readonly MarketOrder[]): Readonly<Record<string, reado
  */
 export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
   const { nowMs, profile } = call;
-  const fields = readOrderFields(call.body, profile);
+  const fields = readOrderFields(call.body, profile, false);
   if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
   const { market, side, amount } = fields;
   const terms = call.termsOf(market);
@@ -314,11 +313,9 @@ export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer 
  */
 export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
   const { account, body, nowMs, profile, data } = call;
-  const price = readDecimal(body['price']);
-  const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'])]);
-  if ('flaws' in fields || price === null) {
-    return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
-  }
+  const fields = readOrderFields(body, profile, true);
+  if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
+  const { price } = fields;
   const collateral = fields.market.endsWith('_PERP') ? 'futures' : 'margin';
   const type = book === 'spot' ? 'spot' : collateral;
   const order = orderOf(call, fields, type, fields.amount, price);
