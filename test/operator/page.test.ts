@@ -7,22 +7,14 @@ import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { PAGE_POLICY, PAGE_STYLE, renderPage } from '../../src/operator/page.ts';
 import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';
 import { VIEW_SOURCE, viewPage } from '../../src/operator/page-view.ts';
-import type { Look } from '../../src/operator/page-words.ts';
+import { type Look, lookAtOnce } from '../../src/operator/page-words.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import type { RecentEvent } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 const NOW = 1_795_000_010;
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;`;
-const LOADED: Look = {
-  elapsedSeconds: 0,
-  now: NOW,
-  gone: null,
-  heardAt: NOW,
-  link: 'none',
-  find: '',
-  page: 0,
-};
+const LOADED = lookAtOnce({ now: NOW });
 
 interface Made {
   readonly events?: readonly RecentEvent[];

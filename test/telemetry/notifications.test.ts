@@ -11,17 +11,13 @@ import {
 } from '../../src/telemetry/notifications.ts';
 import { until } from '../liveness/started.ts';
 import { createVirtual } from '../liveness/virtual.ts';
+import { EVERY_NOTICE } from './every-notice.ts';
 
 const clock = createSystemClock();
-const lapsed = (market: string): Notice => ({
-  kind: 'lapsed',
-  market,
-  certainty: 'certain',
-  gapMs: 0,
-  unresolved: 0,
-  rearms: true,
-  held: false,
-});
+const BEGAN = EVERY_NOTICE['outage-began'];
+const ENDED = EVERY_NOTICE['outage-ended'];
+const lapsed = (market: string): Notice => ({ ...EVERY_NOTICE.lapsed, market });
+const stale = (bot: string): Notice => ({ ...EVERY_NOTICE.bot, bot });
 const STOPPED: Notice = {
   kind: 'stopped',
   left: [{ market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'unconfirmed' }],
@@ -68,7 +64,7 @@ const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 test('two thousand markets that lapse together are one message, with the first names and the count', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   for (let index = 0; index < 2000; index += 1) tell(lapsed(`M${index}_USDT`));
-  tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
+  tell(BEGAN);
   await until('both messages', () => posted.length === 2);
   expect(posted[0]).toMatchObject({ event: 'lapsed', level: 'error', count: 2000 });
   expect(posted[0]?.markets).toHaveLength(20);
@@ -80,7 +76,7 @@ test('two thousand markets that lapse together are one message, with the first n
 
 test('bots that die together are one message that names them all', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
-  for (const bot of ['maker', 'taker']) tell({ kind: 'bot', bot, state: 'stale', firesByWallMs: null });
+  for (const bot of ['maker', 'taker']) tell(stale(bot));
   await close();
   expect(posted).toHaveLength(1);
   expect(posted[0]).toMatchObject({ event: 'bot-stale', markets: [], count: 2 });
@@ -111,14 +107,11 @@ test('a message that fails is tried again, and one that is refused for good make
 test('of what comes and goes the last word is told last', async () => {
   let isAway = true;
   const { posted, tell, close } = play(() => ({ status: isAway ? 503 : 200 }));
-  const begin = () =>
-    tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
-  const end = (lastedMs: number) => tell({ kind: 'outage-ended', base: 0, lastedMs, attempts: 3 });
-  begin();
+  tell(BEGAN);
   await until('a post that fails', () => posted.length === 1);
-  end(5000);
-  begin();
-  end(7000);
+  tell(ENDED);
+  tell(BEGAN);
+  tell({ ...ENDED, lastedMs: 7000 });
   isAway = false;
   await until('all of them', () => posted.length === 4);
   expect(events(posted).slice(1)).toEqual(['outage-began', 'outage-began', 'outage-ended']);
@@ -129,9 +122,9 @@ test('of what comes and goes the last word is told last', async () => {
 test('an end tells what was held up before what came after it', async () => {
   let hangs = true;
   const { posted, tell, close } = play(() => (hangs ? new Promise(() => {}) : { status: 200 }));
-  tell({ kind: 'outage-began', base: 0, standsIn: null, detail: 'timeout', expiryWallMs: null });
+  tell(BEGAN);
   await until('a post that hangs', () => posted.length === 1);
-  tell({ kind: 'outage-ended', base: 0, lastedMs: 5000, attempts: 3 });
+  tell(ENDED);
   hangs = false;
   await close();
   expect(events(posted).slice(1)).toEqual(['outage-began', 'outage-ended']);
@@ -165,7 +158,6 @@ test('an end gives up what hangs, says first what a stop left, then what was hel
 test('an end tells in one message of what was held up and of what waited behind it', async () => {
   let status = 503;
   const { posted, tell, close } = play(() => ({ status }));
-  const stale = (bot: string): Notice => ({ kind: 'bot', bot, state: 'stale', firesByWallMs: null });
   tell(stale('maker'));
   await until('a post that failed', () => posted.length === 1);
   tell(stale('taker'));
