@@ -46,8 +46,8 @@ function show() {
   const now = status.now + (shownMs - madeMs) / 1000;
   const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page }, say);
   if (document.title !== summary.title) document.title = summary.title;
-  const icon = document.querySelector('link[rel=icon]');
-  if (icon.getAttribute('href') !== icon.dataset[summary.tone]) icon.href = icon.dataset[summary.tone];
+  const icon = document.querySelector('link[rel=icon]'), href = say.tabIconOf(summary.tone);
+  if (icon.getAttribute('href') !== href) icon.href = href;
   document.body.dataset.gone = gone || '';
   const template = document.createElement('template');
   template.innerHTML = '<div id="page">' + body.html + '</div>';
@@ -57,10 +57,10 @@ function show() {
 function announce(next) {
   const seen = new Map();
   for (const { market, state } of next.markets) seen.set('market ' + market, market + ' is ' + state);
-  for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + stateOfBot(bot));
-  for (const base of next.bases) seen.set('base ' + base.url, base.url + ': ' + stateOfBase(base));
+  for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + say.stateOfBot(bot));
+  for (const base of next.bases) seen.set('base ' + base.url, base.url + ': ' + say.stateOfBase(base));
   seen.set('daemon', next.phase !== 'running' ? 'the daemon is ' + next.phase : next.ready ? 'the daemon is ready' : 'the daemon is not ready');
-  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : sayAllCancelled(next, next.now));
+  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : say.sayAllCancelled(next, next.now));
   const changes = facts === null ? [] : [...seen].filter(([key, fact]) => facts.has(key) && facts.get(key) !== fact).map(([, fact]) => fact);
   facts = seen;
   if (changes.length > 0) speak(changes.length > 4 ? changes.length + ' states changed. ' + changes.at(-1) : changes.join('. '));

@@ -304,6 +304,13 @@ export function iconOf(tone: Tone): string {
   return { ok: '✓', warn: '!', bad: '×', idle: '–' }[tone];
 }
 
+/** The icon of the tab in the colour of a tone: of many tabs, the one in trouble is seen. */
+export function tabIconOf(tone: Tone): string {
+  const colour = { ok: '#0f766e', warn: '#c2570c', bad: '#c8232c', idle: '#64748b' }[tone];
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="${colour}" stroke-width="2.6" stroke-linecap="round"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}
+
 /** What a market's timer has left, and what that means for its orders. */
 export function sayRemaining(market: MarketStatus, look: Look): readonly [string, string] {
   const { guaranteedSeconds, firesBy, expiresAt, hold, state, wanted } = market;

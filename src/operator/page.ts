@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { escapeHtml, viewPage } from './page-view.ts';
-import { lookAtOnce } from './page-words.ts';
+import { lookAtOnce, tabIconOf } from './page-words.ts';
 import type { StatusDocument } from './status.ts';
 
 /** The page's only style sheet, from the top of the page to its end. Colours say nothing that a word does not say too. */
@@ -113,14 +113,6 @@ footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); disp
 @media print { details, header .link { display: none; } }
 `;
 
-const ICON_COLOURS = { ok: '#0f766e', warn: '#c2570c', bad: '#c8232c', idle: '#64748b' } as const;
-
-/** The icon of the tab in the colour of each tone: of many tabs, the one in trouble is seen. */
-function iconOf(tone: keyof typeof ICON_COLOURS): string {
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="${ICON_COLOURS[tone]}" stroke-width="2.6" stroke-linecap="round"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>`;
-  return escapeHtml(`data:image/svg+xml,${encodeURIComponent(svg)}`);
-}
-
 /**
  * What the page may do: run this script, use this style sheet, ask this daemon. A place for foreign content does not
  * exist, and no other page may put this one in a frame.
@@ -145,12 +137,10 @@ function dataBlock(status: StatusDocument): string {
 /** The status page with its first state: one document that asks nothing of any other host. */
 export function renderPage(status: StatusDocument): string {
   const { summary, body } = viewPage(status, lookAtOnce(status));
-  const tones = Object.keys(ICON_COLOURS) as (keyof typeof ICON_COLOURS)[];
-  const icons = tones.map((tone) => `data-${tone}="${iconOf(tone)}"`).join(' ');
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escapeHtml(summary.title)}</title><link rel="icon" href="${iconOf(summary.tone)}" ${icons}><style>${PAGE_STYLE}</style></head>
+<title>${escapeHtml(summary.title)}</title><link rel="icon" href="${escapeHtml(tabIconOf(summary.tone))}"><style>${PAGE_STYLE}</style></head>
 <body><a class="skip" href="#timers">Skip to the timers</a><p id="changes" class="spoken" role="status" aria-live="polite"></p>
 <div id="page">${body.html}</div>
 <noscript><p class="wrap small">Without JavaScript this page shows one moment; reload it for the next.</p></noscript>
