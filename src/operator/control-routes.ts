@@ -116,7 +116,7 @@ export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, 
 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(daemon: ControlSources) {
-  const send = createSender();
+  const send = createSender(daemon.clock);
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
     if (underWay >= MAX_COMMANDS)

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
+import { createBreather } from '../util/pace.ts';
 
 /** A result stays fresh for 20 times as long as it took to make: readers use at most 5 % of the event loop. */
 const FRESH_FACTOR = 20;
@@ -50,10 +51,11 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
 const MAX_BODIES = 32;
 
 /**
- * Sends bodies. As bytes, one body waits for however many readers without a copy of it. Resolves with null, and sends
- * nothing, while too many others are on their way.
+ * Sends bodies, with breaks for the event loop between them. As bytes, one body waits for however many readers without a
+ * copy of it. Resolves with null, and sends nothing, while too many others are on their way.
  */
-export function createSender() {
+export function createSender(clock: Clock) {
+  const breathe = createBreather(clock);
   let underWay = 0;
   return async (reply: FastifyReply, body: () => Promise<Buffer>) => {
     if (underWay >= MAX_BODIES) return null;
@@ -61,7 +63,9 @@ export function createSender() {
     onOver(reply, () => {
       underWay -= 1;
     });
-    return reply.send(await body());
+    const bytes = await body();
+    await breathe();
+    return reply.send(bytes);
   };
 }
 

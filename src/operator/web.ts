@@ -143,7 +143,7 @@ function createPages(sources: WebOptions) {
       Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
     ),
     events: createEventStream({ clock, status: briefStatus, lastStatus }),
-    send: createSender(),
+    send: createSender(clock),
   };
 }
 
