@@ -1,69 +1,31 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { beginGuard, guard } from './harness.ts';
-import { eventually, said, sleep } from './program.ts';
+import { eventually, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
-
-const slow = (ms: number) =>
-  ({ kind: 'latency', ms, when: 'after', match: { operation: 'kill-switch' } }) as const;
 
 const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
 
-describe.concurrent('an exchange that carries everything out and answers late', { timeout: 60_000 }, () => {
-  test('after 1.7 s, from the start: no timer of 5 s fires', async (context) => {
-    const { exchange, daemon } = await guard(context, {
-      markets: marketsOf(20),
-      timeoutSeconds: 5,
-      faults: [slow(1700)],
-      config: { exchange: { nonce: 'window' } },
-    });
-    await sleep(10_000);
-    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-    expect(daemon.logged('lapsed')).toEqual([]);
+// That no timer fires then, and that a stop deletes, is played in `test/scenario/slow-answers.test.ts`.
+test.concurrent('where the exchange answers after 3.5 s, from the start, 200 timers are armed by one request each, or little more', {
+  timeout: 60_000,
+}, async (context) => {
+  const markets = marketsOf(200);
+  const { exchange } = await beginGuard(context, {
+    markets,
+    timeoutSeconds: 60,
+    faults: [{ kind: 'latency', ms: 3500, when: 'after', match: { operation: 'kill-switch' } }],
+    config: { exchange: { nonce: 'window' } },
   });
-
-  test('after 3.5 s, from the start: 200 timers are armed by one request each, or little more', async (context) => {
-    const markets = marketsOf(200);
-    const { exchange } = await beginGuard(context, {
-      markets,
-      timeoutSeconds: 60,
-      faults: [slow(3500)],
-      config: { exchange: { nonce: 'window' } },
-    });
-    const events = await eventually('all armed', 60_000, async () => {
-      const known = await exchange.events();
-      return ofKind(known, 'timer-armed').length === markets.length ? known : null;
-    });
-    expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
+  const events = await eventually('all armed', 60_000, async () => {
+    const known = await exchange.events();
+    return ofKind(known, 'timer-armed').length === markets.length ? known : null;
   });
-
-  test('after 2 s, from the start: armed within three round trips, and a stop deletes', async (context) => {
-    const ms = 2000;
-    const markets = marketsOf(2);
-    const { exchange, daemon } = await beginGuard(context, {
-      markets,
-      timeoutSeconds: 30,
-      faults: [slow(ms)],
-      config: { shutdown: { budgetSeconds: 15 } },
-    });
-    const first = await exchange.event('timer-armed', 20_000);
-    const armed = await eventually(`both armed\n${said(daemon)}`, 4 * ms, () => {
-      const lines = daemon.logged('armed');
-      return lines.length === markets.length ? lines : null;
-    });
-    const lastMs = Math.max(...armed.map(({ time }) => Date.parse(time)));
-    expect(lastMs - first.atMs).toBeLessThanOrEqual(3 * ms);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit(20_000), said(daemon)).toMatchObject({ code: 0 });
-    const events = await exchange.events();
-    const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
-    expect(new Set(deleted)).toEqual(new Set(markets));
-    expect(ofKind(events, 'timer-fired')).toEqual([]);
-  });
+  expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
 });
 
-test('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
+test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
   timeout: 60_000,
 }, async (context) => {
   const { exchange, daemon } = await guard(context, { markets: marketsOf(2), timeoutSeconds: 5 });
