@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/simulator/faults.ts';
 import { send, signed } from '../simulator/raw-client.ts';
 import { guard, keptAddress, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
@@ -10,18 +9,9 @@ const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 const HOUR_MS = 3_600_000;
 const UNAUTHORISED = { kind: 'unauthorised' } as const;
 
-/** What a gateway, or an exchange that has lost its key store for a moment, answers everything with. */
-const REFUSALS: readonly (readonly [string, Fault])[] = [
-  ['a page with 403', { kind: 'status', status: 403, body: 'html' }],
-  ['the refusal of a key', UNAUTHORISED],
-  [
-    'the refusal of a market',
-    { kind: 'refusal', status: 422, code: 31, errors: { market: ['Market is not available.'] } },
-  ],
-];
-
 describe.concurrent('an exchange that refuses everything and is well again', { timeout: 60_000 }, () => {
-  test.for(REFUSALS)('after 5 s, by %s, fires nothing', async ([, fault], context) => {
+  // The other refusals: `test/exchange/classify.test.ts` and `test/scenario/outage.test.ts`.
+  test('after 5 s, by the refusal of a market, fires nothing', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     const markets = ['A15', 'B15', 'A30', 'B30'].map((name) => ({
@@ -30,7 +20,8 @@ describe.concurrent('an exchange that refuses everything and is well again', { t
     }));
     const daemon = await stage.daemon({ exchange: exchange.url, markets });
     await daemon.ready(30_000);
-    await exchange.addFaults(fault);
+    const errors = { market: ['Market is not available.'] };
+    await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, errors });
     await sleep(5000);
     await exchange.clearFaults();
     const sinceMs = await exchange.nowMs();
