@@ -1,9 +1,9 @@
 import './node-version.ts';
 import { once } from 'node:events';
-import { writeSync } from 'node:fs';
+import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { type Edge, type ExitCode, readAtMost } from './cli/edge.ts';
+import { attempt, type Edge, type ExitCode, readAtMost } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -25,6 +25,7 @@ process.env['UV_THREADPOOL_SIZE'] ??= '64';
  */
 const patience = { out: 3000, err: 20 };
 
+const clock = createSystemClock();
 let outIsGone = false;
 /** A terminal that is stopped must not hold the last words of a daemon. */
 const stderr = openNonBlocking(2);
@@ -36,19 +37,42 @@ process.on('exit', () => {
 
 /** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
 const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
+/** How often it is looked whether that is over, such as the last write of the log: what takes longer hangs. */
+const LOOKS = { most: 40, everyMs: 5 };
+
+let isEnding = false;
+/** The first code counts. A signal that comes while the end waits finds its listener, and changes nothing. */
+function exitNow(code: number): void {
+  if (isEnding) return;
+  isEnding = true;
+  for (const run of whenExiting.splice(0)) run();
+  endWhenIdle(code, LOOKS.most);
+}
+
+function endWhenIdle(code: number, looksLeft: number): void {
+  const isIdle = !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
+  if (!isIdle && looksLeft > 0) clock.after(LOOKS.everyMs, () => endWhenIdle(code, looksLeft - 1));
+  else {
+    if (!isIdle) replaceProcess(code);
+    process.exit(code);
+  }
+}
 
 /**
- * Node waits for its threads at the end, without a limit. Where one may hang, the process is replaced by one that has
- * no others: the kernel ends all threads for it, and the exit code stays what it is.
+ * Node waits for its threads at the end, without a limit. Where one hangs, the process is replaced by one that has no
+ * others: the kernel ends all threads for it, and the exit code stays what it is. Listeners do not survive that, and
+ * Node can ignore or block no signal for the new process: one that comes in the few hundredths of a second that it
+ * lives ends it. SIGUSR1 may have come before and wait, and stays shut out.
  */
-function exitNow(code: number): void {
-  for (const run of whenExiting.splice(0)) run();
-  if (
-    process.execve !== undefined &&
-    process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name))
-  )
-    process.execve(process.execPath, [process.execPath, '-e', `process.exit(${code})`], {});
-  process.exit(code);
+function replaceProcess(code: number): void {
+  if (process.execve === undefined) return;
+  // The first is there also after an update that took the file of this Node away. What cannot be started would end in a
+  // core, which holds the secret.
+  const node = ['/proc/self/exe', process.execPath].find((file) =>
+    attempt(() => accessSync(file, files.X_OK) === undefined, false),
+  );
+  if (node === undefined) process.kill(process.pid, 'SIGKILL');
+  else process.execve(node, [node, '--disable-sigusr1', '-e', `process.exit(${code})`], {});
 }
 
 /** Writes all of the text without ever throwing: a reader that went away must not take the daemon with it. */
@@ -92,7 +116,7 @@ function sender(): string {
 const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
 const edge: Edge = {
   env,
-  clock: createSystemClock(),
+  clock,
   out: (line) => write(1, `${line}\n`, 'out'),
   err: (line) => write(stderr, `${line}\n`, 'err'),
   errorTerminal: isError,

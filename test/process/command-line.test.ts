@@ -16,7 +16,7 @@ const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(te
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
   test('when the address of its status page is taken, as by the daemon that already runs, called killswitchd, in which SIGUSR1 opens no debugger', async (context) => {
-    const { stage, exchange, daemon } = await guard(context, { markets: ['AAA_USDT'] });
+    const { stage, exchange, daemon } = await guard(context, { markets: ['AAA_USDT'], nodeOptions: [] });
     const { host } = new URL(await daemon.web());
     const second = await stage.daemon({
       exchange: exchange.url,

@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly prefix?: readonly string[];
   /** The folder that it is started in; that of the repository unless given. */
   readonly cwd?: string;
+  /** Options of Node; those of every start that is shipped unless given. */
+  readonly nodeOptions?: readonly string[];
   /** Modules that Node loads before the program. */
   readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
@@ -81,10 +83,11 @@ process.on('exit', () => {
 
 /** Starts `killswitchd` with these arguments. */
 export function runProgram(args: readonly string[], options: RunOptions = {}) {
+  const { prefix = [], nodeOptions = ['--disable-sigusr1'] } = options;
   const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
   const startedAtMs = Date.now();
   const startedMs = performance.now();
-  const command = [...(options.prefix ?? []), process.execPath, ...preload, MAIN, ...args];
+  const command = [...prefix, process.execPath, ...nodeOptions, ...preload, MAIN, ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: options.cwd ?? ROOT,
     env: {
