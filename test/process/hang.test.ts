@@ -45,7 +45,8 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     daemon.signal('SIGTERM');
     await sleep(1100);
     expect(daemon.hasExited()).toBe(false);
-    daemon.signal('SIGTERM');
+    // A second SIGTERM would count by the clock of a daemon that is busy here.
+    daemon.signal('SIGINT');
     expect(await daemon.exit(3000)).toMatchObject({ code: 75 });
     expect(daemon.stderr()).toContain('timers may still be armed');
   });
