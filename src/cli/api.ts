@@ -9,7 +9,7 @@ import { OPERATIONS, type Operation, type OperationName } from '../exchange/oper
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { tidy } from '../util/text.ts';
+import { hideSecrets, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, offer, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
@@ -31,8 +31,8 @@ async function replyOf(client: Client, name: OperationName, given: unknown): Pro
 }
 
 /**
- * `api OPERATION [JSON]`: one call of the API with the key of the configuration; the reply is printed as JSON. What
- * moves money needs `--yes`. Ends with 64 where nothing was sent or the exchange refused what was asked, with 69 where
+ * `api OPERATION [JSON]`: one call of the API with the key of the configuration; the reply is printed as JSON, without
+ * key, secret and token where it repeats them. What moves money needs `--yes`. Ends with 64 where nothing was sent or the exchange refused what was asked, with 69 where
  * it cannot be reached or is out of order, with 70 where its answer is not the API's, with 75 where nobody knows
  * whether money was moved, and with 77 where the key or the token is refused.
  */
@@ -68,7 +68,8 @@ async function call(
   const name = readName(named);
   const { authentication, effect }: Operation = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
-  const access = await findAccess(authentication, flags, edge.env);
+  const { hide, ...access } = await findAccess(authentication, flags, edge.env);
+  const print = (value: unknown) => edge.out(hide(JSON.stringify(value, null, 2)));
   for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
   const client = createClient({ ...access, clock: edge.clock });
   try {
@@ -77,13 +78,13 @@ async function call(
         `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
       );
     }
-    edge.out(JSON.stringify(await replyOf(client, name, given), null, 2));
+    print(await replyOf(client, name, given));
     if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const failure = describeFailure(error);
-    if (flags.json === true) edge.out(JSON.stringify({ error: failure.error }, null, 2));
+    if (flags.json === true) print({ error: failure.error });
     throw new CommandError(failure.exitCode, failure.sentence, { cause: error });
   } finally {
     await client.close();
@@ -241,7 +242,9 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
   const nonce = values['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
-  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token };
+  /** For what is printed of a reply: the exchange may repeat what it was shown. */
+  const hide = (text: string) => hideSecrets(text, [pair.key, pair.secret, token]);
+  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, hide };
 }
 
 /** The section `exchange` of the file, checked; an empty one where no file is named. */

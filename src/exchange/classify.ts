@@ -1,4 +1,4 @@
-import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
+import { type FailureReason, ORDER_TYPES, type Outcome, type ServerTimer } from '../core/events.ts';
 import type { PingOutcome } from '../ports.ts';
 import { isRecord, type Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
@@ -227,13 +227,31 @@ export function redacted(verdict: Rejection, redact: Redact): Rejection {
   return { ...verdict, detail, fields: Object.fromEntries(fields) };
 }
 
+/** Stands for every order type that the document does not name. */
+const UNKNOWN_TYPE = '(unknown)';
+
+/** The timer with no text in it that the exchange made up: a type may be a secret that it repeats, or endless. */
+function inKnownWords(timer: ServerTimer): ServerTimer {
+  if (timer.types === null) return timer;
+  const given = new Set(timer.types);
+  const known: readonly string[] = ORDER_TYPES.filter((type) => given.has(type));
+  return { ...timer, types: known.length === given.size ? known : [...known, UNKNOWN_TYPE] };
+}
+
+function judgeSync(result: WireResult, asked: Asked): Verdict {
+  return result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked);
+}
+
 /**
  * What became of a kill-switch request: the table "Failures" of the design. By status first, then by body; the API's
- * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`.
+ * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`, or is a
+ * word of the document.
  */
 export function classifySync(result: WireResult, asked: Asked, redact: Redact): Verdict {
-  const verdict = result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked);
-  return verdict.kind === 'applied' || verdict.kind === 'deleted' ? verdict : redacted(verdict, redact);
+  const verdict = judgeSync(result, asked);
+  if (verdict.kind === 'deleted') return verdict;
+  if (verdict.kind === 'applied') return { kind: 'applied', timer: inKnownWords(verdict.timer) };
+  return redacted(verdict, redact);
 }
 
 type PingVerdict = { readonly ok: true } | Omit<Extract<PingOutcome, { ok: false }>, 'latencyMs'>;
@@ -338,8 +356,8 @@ export function classifyTimer(
   asked: KillSwitchArguments,
   redact: Redact,
 ): Reply<ServerTimer | null> {
-  const verdict = classifySync(result, asked, redact);
+  const verdict = judgeSync(result, asked);
   if (verdict.kind === 'deleted') return { kind: 'answered', value: null };
-  if (verdict.kind !== 'applied') return refusalOf(verdict, result, syncKillSwitch);
+  if (verdict.kind !== 'applied') return refusalOf(redacted(verdict, redact), result, syncKillSwitch);
   return { kind: 'answered', value: verdict.timer, timer: verdict.timer };
 }

@@ -154,6 +154,9 @@ const DONE: ReadonlyMap<string, string> = new Map([
   ['sell', 'sold'],
 ]);
 
+/** An amount of a reply as a message shows it: any other text could be a secret that the exchange repeats. */
+const shown = (amount: string) => (/^\d{1,30}(\.\d{1,30})?$/.test(amount) ? amount : '(unreadable)');
+
 /**
  * An order was carried out, but not as it was asked for: with the other side, with more than the amount, or with the
  * amount counted in the other currency. `order` is the exchange's reply. Nothing is undone.
@@ -163,10 +166,10 @@ export class OrderMismatchError extends ApiError {
   readonly order: Order;
   constructor(order: Order, asked: StockMarketOrderRequest) {
     const [base = '', quote = ''] = asked.market.split('_');
-    const done = DONE.get(order.side) ?? `carried out (${tidy(order.side)})`;
+    const done = DONE.get(order.side) ?? 'carried out, on neither side,';
     const unit = asked.side === 'buy' && asked.amountIn === 'quote' ? quote : base;
     const other = unit === base ? quote : base;
-    const deal = tidy(`${order.deal_stock} ${base} for ${order.deal_money} ${quote}`);
+    const deal = `${shown(order.deal_stock)} ${base} for ${shown(order.deal_money)} ${quote}`;
     const wish = `${asked.side === 'buy' ? 'to buy for' : 'to sell'} ${asked.amount} ${unit}`;
     const why = order.side === asked.side ? `; the exchange seems to count this amount in ${other}` : '';
     super(`the exchange ${done} ${deal}, asked was ${wish}${why}`, { maybeApplied: true, status: 200 });

@@ -100,6 +100,21 @@ function bearerRequest(fields: Fields, token: string): Signed {
   return { nonce: null, body: JSON.stringify(fields), headers, secrets: [token] };
 }
 
+/** What no text may repeat: the other side knows key and secret also where a request does not show them. */
+function secretsOf(
+  { authentication }: Operation,
+  { secrets }: Signed,
+  credentials: () => Credentials,
+): readonly string[] {
+  if (authentication === 'signed') return secrets;
+  try {
+    const { key, secret } = credentials();
+    return [...secrets, key, secret];
+  } catch {
+    return secrets;
+  }
+}
+
 /** Settles a call for which no request could be built. */
 function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Cancel {
   const detail = `the API key could not be read: ${cause instanceof Error ? cause.message : 'unknown error'}`;
@@ -163,7 +178,8 @@ export function createSession(options: SessionOptions) {
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      const verdictOf = (result: WireResult) => judge(result, (text) => redact(text, signed.secrets));
+      const hide: Redact = (text) => redact(text, secretsOf(operation, signed, credentials));
+      const verdictOf = (result: WireResult) => judge(result, hide);
       let judged: V | null = null;
       const isAnswer = (response: Response) => {
         judged = verdictOf(response);
@@ -270,7 +286,10 @@ export interface ExchangeOptions extends TransportOptions {
   readonly bases: readonly string[];
   /** Whether plain http may also go to other hosts: to a test exchange. */
   readonly allowPlainHttp?: boolean;
-  /** Asked before every signed request, so that a key can be read again while the daemon runs. */
+  /**
+   * Asked before every signed request, so that a key can be read again while the daemon runs, and after an unsigned one
+   * that failed, so that its error does not repeat the key.
+   */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
   readonly userAgent?: string;

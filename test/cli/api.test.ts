@@ -9,7 +9,8 @@ import { createSystemClock } from '../../src/clock.ts';
 import { OPERATIONS } from '../../src/exchange/operations.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { fileWith, run, type Setting } from './stage.ts';
+import { CODES, ORDER as FILLED } from '../exchange/samples.ts';
+import { daemonAt, fileWith, run, type Setting } from './stage.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const KEY = 'api-key-0123456789';
@@ -230,6 +231,28 @@ describe('api tells failures apart', () => {
     expect(asked).toMatchObject(failingApi(code, sentence));
     if (error === undefined) expect(asked.value).toBeUndefined();
     else expect(asked.value).toMatchObject({ error });
+  });
+
+  // That nothing printed holds a secret, `api` looks at itself.
+  it.each<[number, readonly string[], object, object]>([
+    [
+      0,
+      ['myCodes'],
+      { ...CODES, echo: [KEY, { [SECRET]: 1 }] },
+      { echo: ['[redacted]', { '[redacted]': 1 }] },
+    ],
+    [0, ['orderHistory'], { echo: `Bearer ${TOKEN}` }, { echo: 'Bearer [redacted]' }],
+    [
+      70,
+      withOrder(ORDER, '--yes', '--json'),
+      { ...FILLED, client_order_id: ORDER.clientOrderId, side: KEY, stp: SECRET },
+      { error: { order: { side: '[redacted]', stp: '[redacted]' } } },
+    ],
+  ])('%i for %j, whose reply repeats a secret that is not printed', async (code, args, json, printed) => {
+    const { address } = await daemonAt({ tcp: true }, () => ({ json }));
+    const flags = args[0] === 'orderHistory' ? ['--access-token-file', fileWith(TOKEN)] : [];
+    const asked = await api([...args, ...flags, '--base-url', `http://${address}`]);
+    expect(asked).toMatchObject({ code, value: printed });
   });
 
   it('77 for a wrong secret, a missing permission and a wrong token', async () => {

@@ -33,6 +33,12 @@ describe('an answer to arming a timer', () => {
     expect(arm(answer(201, odd))).toEqual({ kind: 'applied', timer: odd });
   });
 
+  test('with order types that no document names shows none of them', () => {
+    const types = ['spot', 'spot', ...SECRETS, 'x'.repeat(60_000)];
+    const timer = { ...TIMER, types: ['spot', '(unknown)'] };
+    expect(arm(answer(200, { ...TIMER, types }))).toEqual({ kind: 'applied', timer });
+  });
+
   test.each<[string, unknown]>([
     ['of another market', { ...TIMER, market: 'ETH_USDT' }],
     ['that is empty', ''],

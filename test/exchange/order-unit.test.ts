@@ -3,7 +3,7 @@ import { OrderMismatchError } from '../../src/exchange/errors.ts';
 import type { StockMarketOrderRequest } from '../../src/exchange/schemas.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openServer } from '../simulator/both-profiles.ts';
-import { errorOf, openClient } from './open.ts';
+import { errorOf, KEY, openClient, SECRET } from './open.ts';
 import { ORDER } from './samples.ts';
 import { serveReply } from './servers.ts';
 
@@ -80,4 +80,21 @@ test.each<[string, keyof typeof asked, string, boolean]>([
   const call = openClient(base).createStockMarketOrder(request);
   if (fits) expect(await call).toEqual(reply);
   else expect(await errorOf(call)).toMatchObject({ name: 'OrderMismatchError', order: reply });
+});
+
+test('an order of another side and with texts for amounts is told of without a text that the exchange made up', async () => {
+  const reply = {
+    ...ORDER,
+    client_order_id: 'u-1',
+    side: KEY,
+    deal_stock: SECRET,
+    deal_money: '7'.repeat(99),
+  };
+  const { base } = await serveReply(reply);
+  const error = await errorOf(openClient(base).createStockMarketOrder({ ...BUY, ...asked.quote }));
+  expect(error).toMatchObject({
+    name: 'OrderMismatchError',
+    message:
+      'the exchange carried out, on neither side, (unreadable) BTC for (unreadable) USDT, asked was to buy for 60 USDT',
+  });
 });

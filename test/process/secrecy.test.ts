@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { stageFor } from './harness.ts';
+import { type Heard, serve } from './http-server.ts';
 import { eventually } from './program.ts';
 import { everythingSaidBy, shownIn } from './secrets.ts';
 
@@ -38,4 +39,44 @@ test('nothing shows the API secret, in a run with failures of every kind', async
   await daemon.exit();
   expect(daemon.logged('attempt-failed').length).toBeGreaterThan(8);
   expect(shownIn(shown + daemon.stdout() + daemon.stderr(), [SECRET])).toEqual([]);
+}, 60_000);
+
+const KEY = 'K9-the.key_of+this/test=0123456789';
+
+/** An exchange that repeats the key and the secret wherever an answer has room for a text. */
+function repeat({ path, body }: Heard): string {
+  if (path.endsWith('/ping')) return JSON.stringify({ code: 0, message: `${KEY} ${SECRET}`, errors: {} });
+  const { market, timeout } = JSON.parse(body) as { market: string; timeout: string | null };
+  const startTime = Math.floor(Date.now() / 1000);
+  const cancellationTime = startTime + Number(timeout);
+  const types = ['spot', SECRET, KEY, KEY.slice(0, 20), 'x'.repeat(60_000)];
+  return JSON.stringify({ market, startTime, cancellationTime, types });
+}
+
+test('nothing shows key and secret where the exchange repeats them in a confirmation or to a ping, and no line grows with what it repeats', async (context) => {
+  const stage = stageFor(context);
+  const exchange = await serve(context, (heard, response) => response.end(repeat(heard)));
+  const daemon = await stage.daemon({
+    exchange,
+    markets: ['AAA_USDT'],
+    key: KEY,
+    secret: SECRET,
+    config: { ping: { everySeconds: 1 }, shutdown: { policy: 'keep' } },
+  });
+  const told = await eventually('the altered timer', 20_000, () => daemon.logged('altered')[0] ?? null);
+  expect(told.msg).toContain('order types spot, (unknown) instead of spot, margin, futures');
+  const page = await eventually('a ping with the answer', 20_000, async () => {
+    const { body } = await daemon.get('/api/v1/status');
+    return body.includes('expected [') ? body : null;
+  });
+  expect(page.length).toBeLessThan(20_000);
+  const shown = await everythingSaidBy(daemon);
+  expect(shownIn(shown, [SECRET, KEY, KEY.slice(0, 20)])).toEqual([]);
+  const longest = Math.max(
+    ...daemon
+      .stdout()
+      .split('\n')
+      .map(({ length }) => length),
+  );
+  expect(longest).toBeLessThan(3000);
 }, 60_000);
