@@ -26,7 +26,7 @@ export const MEANINGS = {
 } as const satisfies Record<ExitCode, string>;
 
 /** The signals that commands listen to. */
-export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
+export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR2';
 
 /** The terminal that standard output is. */
 export interface Screen {

@@ -22,7 +22,7 @@ import { type Edge, EXIT, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life, onStopSignals } from './run.ts';
 
 /**
- * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
+ * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent the signals, and
  * is outlived by the renewals: they end when it has ended. Exits with the bot's exit code; with 75 where that is 0 and a
  * timer was not confirmed deleted, with 126 and 127 for a bot that cannot be started, with 69 where not every market was
  * armed within the grace of the start, and otherwise as `run`.
@@ -72,7 +72,8 @@ const LAST_WORDS_MS = 100;
 
 /**
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
- * the third ends this process at once. Other signals are the bot's alone.
+ * the third ends this process at once. Other signals are the bot's alone, but for SIGUSR1: this process has it blocked, so
+ * that Node opens no debugger, and never hears of it.
  */
 function passSignalsOn(run: Run, edge: Edge): void {
   let stopsAsked = 0;
@@ -101,8 +102,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
       void run.daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
     }
   });
-  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
-    edge.onSignal(signal, () => run.bot?.signal(signal));
+  for (const signal of ['SIGHUP', 'SIGUSR2'] as const) edge.onSignal(signal, () => run.bot?.signal(signal));
 }
 
 /** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */

@@ -23,23 +23,34 @@ import { onTerminal } from './terminal.ts';
 const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
-  test('sends the bot every signal, writes nothing between its lines, and says nothing of a shell that made way', async (context) => {
-    const { daemon, exchange } = await begin(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
-    for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) {
-      daemon.signal(signal);
-      if (signal !== 'SIGTERM') await botSays(daemon, signal);
-    }
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(botLines(daemon).map(({ bot }) => bot)).toEqual([
-      'started',
-      'SIGHUP',
-      'SIGUSR1',
-      'SIGUSR2',
-      'SIGTERM',
-    ]);
-    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
-    expect(await timersDeleted(exchange)).toBe(1);
-  });
+  test.for([
+    ['as shipped', {}],
+    ['without --disable-sigusr1', { nodeOptions: [] }],
+  ] as const)(
+    '%s sends the bot every signal but SIGUSR1, writes nothing between its lines, and says nothing of a shell that made way',
+    async ([, options], context) => {
+      const bot = ['sh', '-c', `exec ${IN_SHELL}`];
+      const { daemon, exchange, pid } = await begin(context, { bot, ...options });
+      daemon.signal('SIGUSR1');
+      for (const signal of ['SIGHUP', 'SIGUSR2'] as const) {
+        daemon.signal(signal);
+        await botSays(daemon, signal);
+      }
+      process.kill(pid, 'SIGUSR1');
+      await botSays(daemon, 'SIGUSR1');
+      daemon.signal('SIGTERM');
+      expect(await daemon.exit()).toMatchObject({ code: 0 });
+      expect(botLines(daemon).map(({ bot }) => bot)).toEqual([
+        'started',
+        'SIGHUP',
+        'SIGUSR2',
+        'SIGUSR1',
+        'SIGTERM',
+      ]);
+      expect(daemon.logged('process-behind-wrapper')).toEqual([]);
+      expect(await timersDeleted(exchange)).toBe(1);
+    },
+  );
 
   test('renews for as long as the bot takes to end, takes a signal that comes twice within a second for one, kills the bot at a later one, and then lets the timers fire', async (context) => {
     const { daemon, exchange } = await begin(context, { env: { BOT_STUBBORN: '1' } });
