@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statSync,
+} from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
 import { GONE, readProc } from '../liveness/process.ts';
@@ -51,12 +60,37 @@ export function findObstacle(program: string, path: string | undefined): Unstart
     attempt(() => statSync(place).isFile(), false),
   );
   const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
-  if (there.some(mayRun)) return null;
+  const runnable = there.filter(mayRun);
+  const [missing, ...others] = runnable.map(missingInterpreter);
+  // The system goes on to the next place where an interpreter is not there.
+  if (missing === null || others.includes(null)) return null;
+  if (missing !== undefined)
+    return cannotStart(NOT_FOUND, `the first line of ${runnable[0]} names ${missing}, which is not there`);
   const [found] = there;
   if (found !== undefined) return cannotStart(CANNOT_RUN, `${found} may not be executed by this user`);
   if (!isPath) return cannotStart(NOT_FOUND, `there is no ${program} in PATH`);
   if (!existsSync(program)) return cannotStart(NOT_FOUND, `there is no file ${program}`);
   return cannotStart(CANNOT_RUN, `${program} is not a file`);
+}
+
+/** The system reads no more of a first line. */
+const FIRST_LINE_BYTES = 256;
+
+/** The interpreter that the first line of a script names, where there is none such; null for any other program. */
+function missingInterpreter(program: string): string | null {
+  const [, interpreter = null] = /^#![ \t]*([^ \t\n\0]+)/.exec(attempt(() => beginningOf(program), '')) ?? [];
+  if (interpreter === null || existsSync(interpreter)) return null;
+  return interpreter.replace(/\r$/, ' and a carriage return');
+}
+
+function beginningOf(file: string): string {
+  const descriptor = openSync(file, 'r');
+  try {
+    const bytes = Buffer.alloc(FIRST_LINE_BYTES);
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes));
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**

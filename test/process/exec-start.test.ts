@@ -99,12 +99,20 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       markets: [MARKET],
       config,
     });
-    const plain = join(stage.directory, 'plain');
-    writeFileSync(plain, 'no program', { mode: 0o644 });
+    const file = (name: string, text: string, mode = 0o755) => {
+      const path = join(stage.directory, name);
+      writeFileSync(path, text, { mode });
+      return path;
+    };
+    const plain = file('plain', 'no program', 0o644);
+    const orphan = file('orphan', '#! /no/such/interpreter -x\n');
+    const windows = file('windows', '#!/bin/sh\r\nexit 0\r\n');
     for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
       [plain, 126, `${plain} may not be executed`],
+      [orphan, 127, `the first line of ${orphan} names /no/such/interpreter, which is not there`],
+      [windows, 127, `the first line of ${windows} names /bin/sh and a carriage return, which is not there`],
       [stage.directory, 126, `${stage.directory} is not a file`],
     ] as const) {
       const setting = { env: { ...env, PATH } };
@@ -121,7 +129,9 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
 
   test('leaves the timers to fire where the bot turns out to be no program when it is started', async (context) => {
     const script = join(stageFor(context).directory, 'script');
-    writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
+    const interpreter = `${script}-interpreter`;
+    writeFileSync(interpreter, '#!/no/such/interpreter\n', { mode: 0o755 });
+    writeFileSync(script, `#!${interpreter}\n`, { mode: 0o755 });
     const { daemon, exchange } = await play(context, { bot: [script] });
     expect(await daemon.exit()).toMatchObject({ code: 127 });
     expect(daemon.logged('process-not-started')).toMatchObject([{ level: 'error' }]);
