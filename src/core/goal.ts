@@ -1,6 +1,6 @@
-import { bounds, straysUntilMs } from './belief.ts';
+import { straysUntilMs } from './belief.ts';
 import { type BotWord, type Effect, type Policy, say } from './events.ts';
-import { askFor, schedule } from './next.ts';
+import { askFor } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
 import {
@@ -32,11 +32,10 @@ function goalOf(state: CoreState, market: MarketState): Goal {
   const { policy } = phase.kind === 'stopping' ? phase : state.settings.shutdown;
   if (leaving !== null) return goalAtEnd(state, market, bot, leaving === 'moved' ? 'handoff' : policy);
   if (bot.state === 'goodbye') return goalAtEnd(state, market, bot, policy === 'delete' ? 'delete' : 'keep');
-  if (phase.kind === 'stopping' && policy !== 'keep' && bot.state !== 'failed')
-    return goalAtEnd(state, market, bot, policy);
-  if (bot.state === 'failed' || bot.state === 'stale')
-    return isToBeTripped(state, market, bot) ? 'trip' : 'leave';
-  return phase.kind === 'running' ? 'guard' : 'leave';
+  const isDead = bot.state === 'failed' || bot.state === 'stale';
+  if (isDead && isToBeTripped(state, market, bot)) return 'trip';
+  if (phase.kind === 'running') return isDead ? 'leave' : 'guard';
+  return bot.state === 'failed' ? 'leave' : goalAtEnd(state, market, bot, policy);
 }
 
 /** What becomes of a timer that nobody will want any more. */
@@ -118,9 +117,7 @@ export function follow(state: CoreState, market: MarketState): void {
   if (mustNotFire(market) && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
     market.belief.server = null;
   market.cycleSinceMs = null;
-  bounds(state, market);
-  if (goal !== 'leave') askFor(state, market);
-  else schedule(state, market);
+  askFor(state, market);
 }
 
 /** Takes the market out of guard, for a time or until an operator arms it. */

@@ -52,6 +52,21 @@ test.each([
   expect(cuts(driver)).toHaveLength(cut);
 });
 
+test.each(['delete', 'keep', 'handoff'] as const)(
+  'a stop with policy %s goes on with a cut that was not confirmed',
+  (policy) => {
+    const driver = silent();
+    driver.live(17_000, 20, (write) =>
+      write.timeoutSeconds === 5 ? driver.settle(write, NOT_SENT) : driver.apply(write),
+    );
+    expect(driver.notices('tripped')).toEqual([]);
+    driver.stop(policy);
+    driver.live(2000);
+    expect(driver.notices('tripped')).toMatchObject([{ why: 'bot_stale' }]);
+    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'policy' }]);
+  },
+);
+
 test('it waits for what is in flight, which would make the timer long again, and no longer', () => {
   const driver = silent();
   driver.live(11_990);
