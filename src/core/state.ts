@@ -311,11 +311,10 @@ export function planPeriods(
   // A larger bucket fills at its rate, and a smaller one repays what the larger one gave: else a reload would give tokens
   // away that were spent within the window. After a larger budget no more than a window's worth is owed.
   const { burst } = state.bucket;
+  const before = owed(state);
   state.bucket = bucketOf(state.settings, neededPerSecond);
-  state.spent = Math.min(
-    state.spent + Math.max(0, state.bucket.burst - burst),
-    state.settings.budget.requests,
-  );
+  state.spent = Math.min(before + Math.max(0, state.bucket.burst - burst), state.settings.budget.requests);
+  state.spentAtMs = state.now.monoMs;
   return { moved, problems };
 }
 
@@ -401,8 +400,16 @@ export function firesBy(state: CoreState, { belief }: MarketState): number | nul
 
 /** Tokens in hand: what is on its way holds one each, and what was settled lets them flow back at the bucket's rate. */
 export function tokens(state: CoreState): number {
-  const { bucket, now } = state;
-  state.spent = Math.max(0, state.spent - (now.monoMs - state.spentAtMs) * bucket.perMs);
-  state.spentAtMs = now.monoMs;
-  return bucket.burst - state.attempts.length - state.spent + 1e-6;
+  return state.bucket.burst - state.attempts.length - owed(state) + 1e-6;
+}
+
+/** Tokens that have not flowed back by now. */
+function owed({ bucket, now, spent, spentAtMs }: CoreState): number {
+  return Math.max(0, spent - (now.monoMs - spentAtMs) * bucket.perMs);
+}
+
+/** A request was settled: its token flows back from now on. */
+export function spend(state: CoreState): void {
+  state.spent = owed(state) + 1;
+  state.spentAtMs = state.now.monoMs;
 }

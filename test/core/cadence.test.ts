@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { tokens } from '../../src/core/state.ts';
 import { marketOf } from './core-settings.ts';
 import { armed, createDriver, THROTTLED } from './driver.ts';
 
@@ -70,4 +71,20 @@ test('an answer that a stall of 20 s held up makes no market slow: silence after
   });
   expect(attempts[0]).toBeGreaterThan(8);
   expect(attempts[1]).toBe(attempts[0]);
+});
+
+test('a token flows back from the answer to its request on, however long before that nobody asked for one', () => {
+  const driver = createDriver({
+    markets: many(300),
+    nonce: 'window',
+    connections: 300,
+    budget: { requests: 1000, windowMs: 10_000 },
+  });
+  driver.tick();
+  driver.apply(driver.takeOne());
+  const others = driver.take();
+  expect(others).toHaveLength(299);
+  driver.move({ monoMs: 240 });
+  for (const write of others) driver.apply(write);
+  expect(tokens(driver.state)).toBeCloseTo(driver.state.bucket.burst - 299, 3);
 });
