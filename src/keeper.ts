@@ -15,7 +15,7 @@ import type { Cancel, Clock, Exchange, Hear, Observer } from './ports.ts';
 
 export type Keeper = ReturnType<typeof createKeeper>;
 
-/** A loop that took no step for this long is not making progress: the core asks for a tick every 250 ms. */
+/** A loop that took no step for this long is not making progress: the core asks for a tick every 500 ms. */
 const LIVE_WITHIN_MS = 5000;
 
 interface Options {

@@ -39,7 +39,7 @@ const MANY_MARKETS = 500;
 /** An answer may take this many times as long as the market's answers did, and is waited for no longer. */
 const LATE = 1.25;
 
-/** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
+/** The first number of each rank, in milliseconds. Ranks lie further apart than any deadline or wait. */
 const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
 /** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
 const LAPSED_WAITS_MS = 5000;

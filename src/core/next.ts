@@ -23,7 +23,7 @@ export const MOST_OPEN = 3;
 export const UNPROTECTED_GAP_MS = 500;
 /** What is refused, and has nothing left to save, is tried again rarely: exchanges lock keys that are refused too often. */
 const LONGEST_PROBE_GAP_MS = 60_000;
-/** The distance that a gap to the first probe of something has that was good before. */
+/** The first gap between probes of what was good before. */
 const FIRST_PROBE_GAP_MS = 5000;
 
 /** Sets when the market wants its next attempt. Nothing else sets it. */

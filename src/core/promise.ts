@@ -127,7 +127,7 @@ export const SHORTEST_GAP_MS = 250;
 /** `trip` sets the shortest timer that the exchange takes. */
 export const TRIP_MS = 5000;
 
-/** The promise of the README, section 1, in milliseconds for one market. */
+/** The promise in numbers of the README, in milliseconds for one market. */
 export interface Bounds {
   /** Any stretch without a successful request shorter than this lapses nothing. */
   readonly survivesMs: number;
@@ -173,7 +173,7 @@ export function describePromise(
   ];
 }
 
-/** By so much the exchange's window may be longer than ours: 200 ppm of 10 s. */
+/** The exchange's window may be longer than ours by this much: 200 ppm of 10 s. */
 const DRIFT_MS = 2;
 /** Before an answer time was measured, an answer is planned to take this long. */
 const UNMEASURED_ANSWER_MS = 500;

@@ -14,7 +14,7 @@ export interface Moment {
 /**
  * What a request may do to the timer. It stays in the belief of its market for as long as it can decide when the timer
  * fires: while it is on its way, and after that until a confirmed one has surely overtaken it. Numbers rise in the order
- * of writing, as the nonces do.
+ * of writing.
  */
 export interface Write {
   readonly id: number;
@@ -116,7 +116,7 @@ export class MarketState {
   phaseMs = 0;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
-  /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
+  /** When somebody wants an attempt, monotonic: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
   askedMs: number;
   lastWrittenMs = Number.NEGATIVE_INFINITY;
   /** A stop has written a delete, whatever became of it. */

@@ -104,7 +104,7 @@ export class MarketView {
     const { guaranteedMs } = this;
     return guaranteedMs === null ? null : this.#now.wallMs + guaranteedMs;
   }
-  /** Until the latest moment at which a timer that may exist has fired; null where surely none exists. */
+  /** How long a timer that may exist can still run; null where surely none exists. */
   get firesInMs(): number | null {
     const inMs = (this.#market.belief.notAfterMs ?? 0) - this.#now.monoMs;
     return inMs > 0 ? inMs : null;
@@ -193,7 +193,7 @@ export interface Snapshot {
   readonly ready: boolean;
   /** Why not ready, one sentence per reason; empty when ready. */
   readonly notReady: readonly string[];
-  /** Why no market at all is wanted armed, in a sentence; null where one is. See `guarding.ts`. */
+  /** Why no market at all is wanted armed, in a sentence; null where one is. */
   readonly nothingGuarded: string | null;
   readonly live: boolean;
   readonly authorised: boolean;
