@@ -74,7 +74,10 @@ export function createGuard(options: GuardOptions) {
   const tellPace = createPaceTold(log, () => keeper.snapshot());
   const takeOver = (found: Config['secrets']): void => {
     if (!secrets.takeOver(found)) return;
-    log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it signs the next request.');
+    log.logger.info(
+      { event: 'secrets-changed' },
+      'The secret files hold a new key: it signs the next request.',
+    );
     keeper.credentialsChanged();
   };
   const keyWatch = createKeyWatch(options, takeOver);
