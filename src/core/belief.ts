@@ -58,11 +58,17 @@ function isFenced(fences: readonly Write[], { order, key }: Write): boolean {
   return fences.some((fence) => fence.order > order && fence.key === key);
 }
 
+/** No nonce of one of these keys keeps a request of the other one from being carried out. */
+function areFree({ settings }: CoreState, oneKey: number, otherKey: number): boolean {
+  return settings.nonce === 'window' || oneKey !== otherKey;
+}
+
 /** Could `other` be carried out behind `write`? What is newer always can, what is older where its nonce does not matter. */
-function mayFollow({ settings }: CoreState, other: Write, write: Write): boolean {
+function mayFollow(state: CoreState, other: Write, write: Write): boolean {
   if (other === write) return false;
-  const isFree = settings.nonce === 'window' || other.key !== write.key;
-  return other.order > write.order || (isFree && other.untilMs > write.at.monoMs);
+  return (
+    other.order > write.order || (areFree(state, other.key, write.key) && other.untilMs > write.at.monoMs)
+  );
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
@@ -180,7 +186,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const { belief } = market;
   const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;
   const askedMs = attempt.longestMs;
-  const altered = describeAlteration(attempt, timer, grantedMs, askedMs);
+  const altered = describeAlteration(attempt, timer, grantedMs);
   const unresolved = belief.writes.filter((write) => mayHaveBridged(state, write, attempt)).length;
   const lapse = judgeLapse(state, belief, timer, unresolved);
   const known = belief.server;
@@ -217,7 +223,7 @@ function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boo
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (isFenced(fencesOf(state, confirmed.market.belief), write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
-  return write.order < confirmed.order || state.settings.nonce === 'window' || write.key !== confirmed.key;
+  return write.order < confirmed.order || areFree(state, write.key, confirmed.key);
 }
 
 /**
@@ -240,10 +246,9 @@ function judgeLapse(
 }
 
 function describeAlteration(
-  { market }: Attempt,
+  { market, longestMs: askedMs }: Attempt,
   timer: ServerTimer,
   grantedMs: number,
-  askedMs: number,
 ): string | null {
   const said: string[] = [];
   if (grantedMs !== askedMs) said.push(`a timer of ${grantedMs / 1000} s instead of ${askedMs / 1000} s`);
@@ -313,14 +318,10 @@ export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): nu
  * Until when a request of unknown outcome may still be carried out behind a delete or a cut that is written now, and undo
  * it, monotonic milliseconds; 0 where none can: the next nonce of its key fences it. A cut behind a cut undoes nothing.
  */
-export function straysUntilMs(
-  { settings, key }: CoreState,
-  { belief }: MarketState,
-  before: 'delete' | 'trip',
-): number {
+export function straysUntilMs(state: CoreState, { belief }: MarketState, before: 'delete' | 'trip'): number {
   let untilMs = 0;
   for (const write of belief.writes) {
-    const isFree = settings.nonce === 'window' || write.key !== key.changes;
+    const isFree = areFree(state, write.key, state.key.changes);
     const undoes = write.purpose === 'renew' || (write.purpose === 'trip' && before === 'delete');
     if (isFree && undoes && write.status === 'unknown') untilMs = Math.max(untilMs, write.untilMs);
   }

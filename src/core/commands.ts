@@ -11,7 +11,7 @@ import {
   say,
 } from './events.ts';
 import { follow, hold, suspensionOf } from './goal.ts';
-import { askFor } from './next.ts';
+import { askFor, hurry } from './next.ts';
 import type { LeftArmed, Suspension } from './notice.ts';
 import { carriedPerSecond, seconds } from './promise.ts';
 import {
@@ -180,7 +180,7 @@ function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): b
     String(settings.types) === String(wanted.types);
   if (same) return false;
   market.settings = wanted;
-  if (market.goal === 'guard' && market.refusal.said === null) askFor(state, market);
+  if (market.goal === 'guard') hurry(state, market);
   return true;
 }
 

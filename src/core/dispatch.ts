@@ -8,6 +8,7 @@ import {
   hasFailed,
   isSalvageable,
   leftToSaveMs,
+  lookAgainAt,
   MOST_OPEN,
   schedule,
   silentMs,
@@ -143,7 +144,7 @@ function order(state: CoreState): boolean {
   state.nextDueMs = Number.POSITIVE_INFINITY;
   const due: Due[] = [];
   for (const market of state.markets) {
-    if (market.nextMs > monoMs + EARLY_MS) state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+    if (market.nextMs > monoMs + EARLY_MS) lookAgainAt(state, market.nextMs);
     else due.push({ market, leftMs: leftToSaveMs(state, market) });
   }
   const untilMs = pressingUntil(state, due);
@@ -177,7 +178,7 @@ function send(
   isProbe: boolean,
   out: Effect[],
 ): boolean {
-  if (market.goal === 'leave' || market.reached || isDoneByItself(state, market)) return true;
+  if (market.goal === 'leave' || market.reached || endIfDone(state, market)) return true;
   const open = openWrites(market);
   const purpose = PURPOSE[market.goal];
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
@@ -196,7 +197,7 @@ function send(
   const laneMs = laneOf(state, market, fresh);
   if (!hasLane(state, fresh, laneMs)) return false;
   if (tokens(state) < 1) {
-    state.nextDueMs = Math.min(state.nextDueMs, tokenAtMs(state));
+    lookAgainAt(state, tokenAtMs(state));
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
@@ -214,7 +215,7 @@ function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolea
   const overdueMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
   const untilMs = Math.min(overdueMs, state.now.monoMs + untilPressedMs(state, market));
   if (untilMs <= state.now.monoMs) return false;
-  state.nextDueMs = Math.min(state.nextDueMs, untilMs);
+  lookAgainAt(state, untilMs);
   return true;
 }
 
@@ -230,12 +231,12 @@ function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write
   for (const attempt of attempts) {
     const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
     if (untilMs <= state.now.monoMs) giveUp(attempt, out);
-    else if (attempt.status === 'open') state.nextDueMs = Math.min(state.nextDueMs, untilMs);
+    else if (attempt.status === 'open') lookAgainAt(state, untilMs);
   }
 }
 
 /** A timer that fires sooner by itself than a cut would let it needs none, and a dead bot's that has fired is not made again. */
-function isDoneByItself(state: CoreState, market: MarketState): boolean {
+function endIfDone(state: CoreState, market: MarketState): boolean {
   if (market.goal === 'delete') {
     // Only what this process armed is deleted.
     const armed = market.belief.writes.some(({ id, purpose }) => id > 0 && purpose !== 'delete');
@@ -297,7 +298,7 @@ function hasLane(state: CoreState, fresh: boolean, laneMs: number): boolean {
     const isLong = holder.laneMs > patienceMs;
     const waitMs = isLong ? holder.laneMs : Math.min(holder.laneMs, laneMs > 0 ? patienceMs : 0);
     if (ageMs(state, holder) >= waitMs) continue;
-    state.nextDueMs = Math.min(state.nextDueMs, holder.at.monoMs + waitMs);
+    lookAgainAt(state, holder.at.monoMs + waitMs);
     return false;
   }
   return true;
@@ -370,7 +371,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
     if (outage === null || (standsIn && base.ping?.ok !== true)) continue;
     const probeMs = outage.probedMs + gapToProbeMs(state, outage.probedMs);
     if (state.now.monoMs < probeMs - EARLY_MS) {
-      state.nextDueMs = Math.min(state.nextDueMs, probeMs);
+      lookAgainAt(state, probeMs);
       continue;
     }
     const market = chooseProbe(
@@ -425,10 +426,7 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   // In turns, also where one address does not answer at all.
   const base = bases[state.nextAttemptId % bases.length];
   if (market !== null && base !== undefined) probe.set(market, base);
-  state.nextDueMs = Math.min(
-    state.nextDueMs,
-    isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs,
-  );
+  lookAgainAt(state, isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs);
   return probe;
 }
 

@@ -1,5 +1,5 @@
 import { straysUntilMs } from './belief.ts';
-import { SHORTEST_GAP_MS } from './promise.ts';
+import { LEAST_ATTEMPTS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   ageMs,
   awakeMs,
@@ -29,13 +29,23 @@ const FIRST_PROBE_GAP_MS = 5000;
 /** Sets when the market wants its next attempt. Nothing else sets it. */
 export function schedule(state: CoreState, market: MarketState): void {
   market.nextMs = nextAttemptMs(state, market);
-  state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+  lookAgainAt(state, market.nextMs);
+}
+
+/** The core is to be woken for the dispatcher by then, monotonic. */
+export function lookAgainAt(state: CoreState, monoMs: number): void {
+  state.nextDueMs = Math.min(state.nextDueMs, monoMs);
 }
 
 /** Somebody wants an attempt now, or soon: a command, the end of an outage, a ping that is answered again. */
 export function askFor(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
   market.askedMs = atMs;
   schedule(state, market);
+}
+
+/** The same after trouble that concerns many markets. What is refused keeps to its rare probes. */
+export function hurry(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
+  if (market.refusal.said === null) askFor(state, market, atMs);
 }
 
 /**
@@ -73,7 +83,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const soonestMs = Math.min(
     gapOnGridMs(state, market),
     gapToCertaintyMs(state, market),
-    isShort ? Math.max(1000, slackNowMs / MOST_OPEN) : Number.POSITIVE_INFINITY,
+    isShort ? Math.max(1000, slackNowMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY,
   );
   // No more are on their way: those of a slow market are spread over its answer time, or over the timeout.
   const spreadMs = Math.min(answerTimeMs(state, market), settings.timeoutMs) / MOST_OPEN;

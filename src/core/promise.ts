@@ -9,7 +9,6 @@ export const LATE_MS = 250;
 export const LEAST_ATTEMPTS = 3;
 const SHARE = 0.1;
 const LOST_AT_MOST = 0.15;
-const ROUNDING_AND_GAP_MS = 1250;
 /** Stretched by this, every period is a third of its timeout. */
 const MOST_STRETCH = 5;
 /** Two renewals within one second of the exchange's clock are worth the same: it counts whole seconds. */
@@ -79,7 +78,7 @@ export function planCadence(markets: readonly Cadenced[], capacityPerSecond: num
 function desiredPeriodMs(timeoutMs: number): number {
   return Math.max(
     SHORTEST_PERIOD_MS,
-    Math.min(timeoutMs * SHARE, timeoutMs * LOST_AT_MOST - ROUNDING_AND_GAP_MS),
+    Math.min(timeoutMs * SHARE, timeoutMs * LOST_AT_MOST - ROUNDING_MS - SHORTEST_GAP_MS),
   );
 }
 
@@ -180,21 +179,25 @@ const UNMEASURED_ANSWER_MS = 500;
 /** Requests that go one after the other are planned to use this share of what the answer time allows. */
 const SERIAL_SHARE = 0.8;
 
+/** The part of a budget that is planned for. The rest is for retries: a fiftieth of a large budget, a tenth of a small one. */
+function plannedOf(requests: number): number {
+  return requests * (1 - clamp(5 / requests, 0.02, 0.1));
+}
+
 type Limits = Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>;
 
 /**
  * Renewals a second that are planned to be carried: what the budget allows while each request counts from its writing
  * until a window after its answer, and what the wire allows: with rising nonces one request at a time, else one for each
- * connection. A part of the budget stays free for retries: a fiftieth of a large budget, a tenth of a small one.
+ * connection.
  * `answerMs` null: not measured yet. `laneMs`: the longest that one request may hold up the next.
  */
 export function carriedPerSecond(
   { budget: { requests, windowMs }, nonce, connections }: Limits,
   answerMs: number | null,
 ): number {
-  const share = 1 - clamp(5 / requests, 0.02, 0.1);
   const waitMs = answerMs ?? UNMEASURED_ANSWER_MS;
-  const ofBudget = (requests * share * 1000) / (windowMs + DRIFT_MS + waitMs);
+  const ofBudget = (plannedOf(requests) * 1000) / (windowMs + DRIFT_MS + waitMs);
   if (answerMs === null) return ofBudget;
   const lanes = nonce === 'window' ? connections : 1;
   const holdsMs = nonce === 'window' ? answerMs : Math.min(answerMs, lanePatienceMs(answerMs));
@@ -216,9 +219,11 @@ export interface Bucket {
  * Splits the budget: a quarter more a second than the periods need, and the rest as a burst. A request holds its token
  * until it is answered, so that the exchange sees at most burst + rate x window of them in any window of its own.
  */
-export function bucketOf({ budget: { requests, windowMs } }: Limits, neededPerSecond: number): Bucket {
-  const share = 1 - clamp(5 / requests, 0.02, 0.1);
-  const mostPerMs = (requests * share) / (windowMs + DRIFT_MS);
+export function bucketOf(
+  { budget: { requests, windowMs } }: Pick<CoreSettings, 'budget'>,
+  neededPerSecond: number,
+): Bucket {
+  const mostPerMs = plannedOf(requests) / (windowMs + DRIFT_MS);
   const perMs = clamp((neededPerSecond * 1.25) / 1000, mostPerMs / 2, mostPerMs);
   return { burst: Math.max(1, requests - perMs * (windowMs + DRIFT_MS)), perMs };
 }

@@ -16,7 +16,7 @@ import {
   say,
 } from './events.ts';
 import { hold } from './goal.ts';
-import { askFor, gapToKeyProbeMs, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
+import { gapToKeyProbeMs, hurry, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
 import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
@@ -289,7 +289,7 @@ function react(
 }
 
 /** Counts a refusal. What was good before gets a second look: one wrong answer is no reason to believe it. */
-function isNews(state: CoreState, refusal: Refusal<unknown>, at: Moment, wasGood: boolean): boolean {
+function countRefusal(state: CoreState, refusal: Refusal<unknown>, at: Moment, wasGood: boolean): boolean {
   // What was sent before the first refusal came is no second look.
   if (refusal.count > 0 && at.monoMs <= refusal.lastMs) return false;
   refusal.count += 1;
@@ -304,7 +304,7 @@ function refuse(
   { code, detail }: { readonly code: number; readonly detail: string },
   out: Effect[],
 ): void {
-  if (!isNews(state, market.refusal, at, market.stats.renewals > 0)) return;
+  if (!countRefusal(state, market.refusal, at, market.stats.renewals > 0)) return;
   market.refusal.said = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
@@ -323,7 +323,7 @@ function refuseKey(
   const { key } = state;
   // Answers to what was signed with the key before are no second look.
   if (signedWith !== key.changes) return;
-  if (!isNews(state, key.refusal, at, key.accepted || key.changes > 0)) return;
+  if (!countRefusal(state, key.refusal, at, key.accepted || key.changes > 0)) return;
   key.refusal.said = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
@@ -338,7 +338,7 @@ function acceptKey(state: CoreState, out: Effect[]): void {
   if (key.refusal.said === null) return;
   key.refusal.said = null;
   say(out, { kind: 'authorised-again' });
-  for (const market of state.markets) if (market.refusal.said === null) askFor(state, market);
+  for (const market of state.markets) hurry(state, market);
 }
 
 function slowDown(state: CoreState, out: Effect[]): void {
@@ -377,14 +377,14 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   for (const attempt of state.attempts)
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   for (const market of state.markets) {
-    if (market.cycleSinceMs === null || market.refusal.said !== null) continue;
+    if (market.cycleSinceMs === null) continue;
     // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1)?.status;
     const isUnanswered = newest === 'open' || newest === 'abandoned';
     if (!isUnanswered && market.lastWrittenMs >= at.monoMs) continue;
     const isShort = !isUnanswered && lastedMs < HURRIES_FROM_MS;
     const atMs = isShort ? market.lastWrittenMs + FLAPPING_GAP_MS : state.now.monoMs;
-    if (!isShort || atMs < market.nextMs) askFor(state, market, atMs);
+    if (!isShort || atMs < market.nextMs) hurry(state, market, atMs);
   }
 }
 
@@ -454,6 +454,5 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   say(out, { ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
-  for (const market of state.markets)
-    if (market.streak > 0 && market.refusal.said === null) askFor(state, market);
+  for (const market of state.markets) if (market.streak > 0) hurry(state, market);
 }

@@ -1,6 +1,6 @@
 import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
 import type { BotPhase, Hold } from './notice.ts';
-import { type Bucket, bucketOf, planCadence } from './promise.ts';
+import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence } from './promise.ts';
 import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
 
 /** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
@@ -318,9 +318,9 @@ export function planPeriods(
   return { moved, problems };
 }
 
-/** The cadence in force: longer after throttling, never beyond a third of the timeout. */
+/** The cadence in force: longer after throttling, as long as the fewest renewals fit into the timeout. */
 export function periodOf({ cadenceFactor }: CoreState, { periodMs, settings }: MarketState): number {
-  return Math.max(periodMs, Math.min(periodMs * cadenceFactor, settings.timeoutMs / 3));
+  return Math.max(periodMs, Math.min(periodMs * cadenceFactor, settings.timeoutMs / LEAST_ATTEMPTS));
 }
 
 /** Monotonic time and suspend: what no setting of the wall clock moves. */

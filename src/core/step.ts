@@ -3,7 +3,7 @@ import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeM
 import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
 import { type CoreEvent, type Effect, say } from './events.ts';
 import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
-import { askFor, schedule } from './next.ts';
+import { hurry, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
 import { carriedPerSecond, LATE_MS, TICK_MS } from './promise.ts';
 import { hearPing, judgeSilence, measureAnswers, noteLapse, pingBases, settle } from './settle.ts';
@@ -131,8 +131,7 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const readMs = lastMs - state.stalledMs;
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.stalledMs = monoMs;
-  for (const market of state.markets)
-    if (market.refusal.said === null && market.goal === 'guard') askFor(state, market);
+  for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts) attempt.deadlineMs = Math.max(attempt.deadlineMs, monoMs + LATE_MS);
 }
