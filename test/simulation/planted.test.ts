@@ -25,6 +25,9 @@ function createHunter() {
   };
 }
 
+// A bug whose text has moved would end the threads, and each hunt would wait for them.
+for (const bug of PLANTED) plant(bug);
+
 const hunters = [createHunter(), createHunter()];
 afterAll(() => Promise.all(hunters.map(({ end }) => end())));
 
