@@ -53,8 +53,8 @@ export function readConfigFile(name: string): ConfigFile {
   }
 }
 
-/** What the file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
-export function lookAtConfigFile(name: string): string {
+/** What a file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
+export function lookAtFile(name: string): string {
   const file = readSmallFile(name, MOST_BYTES);
   return file.kind === 'ok' ? digest('sha256', file.value.bytes) : file.text;
 }

@@ -116,12 +116,17 @@ export async function startDaemon(options: DaemonOptions) {
   };
 }
 
-/** What `load` and `readSecrets` read; the configuration file last. */
-function filesReadBy({ file, control, notify }: Config, env: Environment): string[] {
+/** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
+function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
   const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
   const secrets = variables.map((variable) => env[variable]);
-  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile, file];
+  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile];
   return named.filter((path) => path != null);
+}
+
+/** All that `load` reads; the configuration file last. */
+function filesReadBy(config: Config, env: Environment): string[] {
+  return [...secretFilesOf(config, env), ...(config.file === null ? [] : [config.file])];
 }
 
 interface Parts {
@@ -134,7 +139,7 @@ interface Parts {
 }
 
 /** What changes while the daemon runs: its configuration, and what it knows of the bots. */
-function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
+function createService({ clock, env, loaded, load, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
   const { inForce, filesAnswer, telling, guard, hide } = parts;
   const { config, guarded, bots } = inForce;
   const { keeper } = guard;
@@ -147,6 +152,7 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
     supervision,
     filesAnswer,
     load,
+    secretFiles: (read) => secretFilesOf(read, env),
     operations: telling.operations,
     config,
     fileHash: loaded.fileHash,

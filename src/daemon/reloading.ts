@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
-import { lookAtConfigFile } from '../config/file.ts';
+import { lookAtFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import type { Keeper } from '../keeper.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
@@ -20,6 +20,8 @@ interface ReloadingOptions {
   /** Whether the file systems of what `load` reads answer: reading holds up the loop. */
   readonly filesAnswer: () => Promise<boolean>;
   readonly load: () => Loaded;
+  /** The files besides that of the configuration that `load` reads for it: secrets, token, addresses. */
+  readonly secretFiles: (config: Config) => readonly string[];
   readonly apply: (next: Config) => void;
   readonly keeper: Pick<Keeper, 'settled'>;
   /** Blots secrets out of what is said about a wrong configuration. */
@@ -27,7 +29,11 @@ interface ReloadingOptions {
 }
 
 const LOOK_GAP_MS = 100;
-const MOST_LOOKS = 20;
+/** Half of a secret is a secret in its own right: one that has changed is waited for longer. */
+const SECRET_LOOKS = 11;
+const MOST_LOOKS = 50;
+/** How often a configuration may name other files than those that were looked at. */
+const MOST_ROUNDS = 3;
 
 const LONGEST_RETRY_MS = 300_000;
 
@@ -39,7 +45,8 @@ type Taken =
 const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
 
-const CHANGES = 'the configuration file is being written: it was another one at each look';
+const CHANGES =
+  'the configuration file, or that of a secret or of a token, is being written: it was another one at each look';
 
 const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
@@ -53,16 +60,17 @@ export function createReloading(options: ReloadingOptions) {
   let fresh: Promise<Taken> | null = null;
   let over = false;
   const poll = createPoll(options, () => take('poll'));
+  const lookAtSecrets = (config: Config) => lookAtAll(options.secretFiles(config));
+  let secrets = lookAtSecrets(options.config());
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
-    const why = await findObstacle(options, trigger);
-    if (why !== null) return reject(trigger, [why]);
+    const loaded = await read(options, secrets);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
-    const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
     const { refusals, added, removed, moved, changed, same } = diffConfig(options.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
+    secrets = lookAtSecrets(next);
     if (same) {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
@@ -112,29 +120,48 @@ export function createReloading(options: ReloadingOptions) {
   };
 }
 
+/** Reads the configuration and all that it names, once nobody writes them any more. */
+async function read(options: ReloadingOptions, known: string): Promise<Loaded> {
+  let files = options.secretFiles(options.config());
+  for (let rounds = 0; rounds < MOST_ROUNDS; rounds += 1) {
+    const why = await findObstacle(options, files, known);
+    if (why !== null) return { kind: 'invalid', problems: [why], shown: [] };
+    const loaded = options.load();
+    const named = loaded.kind === 'ok' ? options.secretFiles(loaded.config) : files;
+    if (named.every((file) => files.includes(file))) return loaded;
+    files = named;
+  }
+  return { kind: 'invalid', problems: [CHANGES], shown: [] };
+}
+
 /**
- * Why the files cannot be read now; null where the configuration file was the same at two looks: half of a file is no
- * configuration. Each look, and the reading after the last one, follows right after an answer of the file systems.
+ * Why the files cannot be read now; null where all were the same at two looks, and secrets that are not the ones known
+ * for a second: half of a file is no configuration. Each look, and the reading after the last one, follows right after
+ * an answer of the file systems.
  */
 async function findObstacle(
   { clock, config, filesAnswer }: ReloadingOptions,
-  trigger: ReloadTrigger,
+  files: readonly string[],
+  known: string,
 ): Promise<string | null> {
-  let seen: string | null | undefined;
+  let seen: string | null = null;
+  let same = 0;
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     if (looks > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
     if (!(await filesAnswer())) return HANGS;
-    // It has looked twice already.
-    if (trigger === 'poll') return null;
-    const found = look(config());
-    if (found === seen) return null;
+    const secrets = lookAtAll(files);
+    const found = `${look(config())} ${secrets}`;
+    same = found === seen ? same + 1 : 1;
+    if (same >= (secrets === known ? 2 : SECRET_LOOKS)) return null;
     seen = found;
   }
   return CHANGES;
 }
 
 /** What the configuration file is now: a digest, or why it cannot be read; null without a file. */
-const look = ({ file }: Config) => (file === null ? null : lookAtConfigFile(file));
+const look = ({ file }: Config) => (file === null ? null : lookAtFile(file));
+
+const lookAtAll = (files: readonly string[]) => files.map(lookAtFile).join();
 
 /**
  * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.

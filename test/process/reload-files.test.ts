@@ -55,18 +55,28 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     },
   );
 
-  test('takes a token over that was replaced in its file', IN_TURN, async () => {
-    const { daemon } = await playing;
-    const [, tcp = ''] = await controlsOf(daemon, 2);
+  /** What the tokens are answered with, each in its turn. */
+  const tried = async () => {
+    const [, tcp = ''] = await controlsOf((await playing).daemon, 2);
     const overLoopback = asker(scope, tcp);
-    const tried = async () => {
-      const statuses: number[] = [];
-      for (const token of tokens) {
-        const headers = { authorization: `Bearer ${token}` };
-        statuses.push((await overLoopback('/v1/health', { method: 'GET', headers })).status);
-      }
-      return statuses;
-    };
+    const statuses: number[] = [];
+    for (const token of tokens) {
+      const headers = { authorization: `Bearer ${token}` };
+      statuses.push((await overLoopback('/v1/health', { method: 'GET', headers })).status);
+    }
+    return statuses;
+  };
+
+  test('waits for the rest of a token that is half written', IN_TURN, async () => {
+    writeFileSync(tokenFile, tokens[0].slice(0, 18));
+    const reply = ask('/v1/reload');
+    await sleep(300);
+    writeFileSync(tokenFile, tokens[0]);
+    expect((await reply).body).toEqual({ result: 'unchanged' });
+    expect(await tried()).toEqual([200, 401]);
+  });
+
+  test('takes a token over that was replaced in its file', IN_TURN, async () => {
     expect(await tried()).toEqual([200, 401]);
     writeFileSync(tokenFile, tokens[1]);
     expect(await tried()).toEqual([200, 401]);
