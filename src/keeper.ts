@@ -1,4 +1,4 @@
-import { type Awaited, createState, progressOf } from './core/commands.ts';
+import { createState } from './core/commands.ts';
 import {
   type CoreEvent,
   type CoreSettings,
@@ -8,6 +8,7 @@ import {
   type Progress,
 } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
+import { type Awaited, progressOf } from './core/progress.ts';
 import type { CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
 import { CoreView, describe, type Snapshot } from './core/view.ts';

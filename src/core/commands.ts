@@ -1,35 +1,30 @@
 import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
 import {
-  type CommandName,
   type CoreSettings,
   type Effect,
   type MarketSettings,
   type OperatorCommand,
   type Policy,
-  type Progress,
   say,
 } from './events.ts';
-import { follow, hold, suspensionOf } from './goal.ts';
+import { follow, hold } from './goal.ts';
 import { askFor, hurry } from './next.ts';
-import type { LeftArmed, Suspension } from './notice.ts';
-import { carriedPerSecond, seconds } from './promise.ts';
+import type { LeftArmed } from './notice.ts';
+import { carriedPerSecond } from './promise.ts';
 import {
   awakeMs,
   awakeSlackMs,
   type Belief,
   CoreState,
-  firesInMs,
   MarketState,
   mayFire,
   onTheirWay,
   planPeriods,
   setMarkets,
-  slackMs,
   wallAt,
 } from './state.ts';
 import { clamp, type Instant } from './time.ts';
-import { NOT_GUARDED } from './view.ts';
 
 /** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
 const LAST_WORD_MS = 200;
@@ -304,141 +299,4 @@ export function stopWakeMs({ phase, now }: CoreState): number {
   if (phase.kind !== 'stopping') return Number.POSITIVE_INFINITY;
   const endMs = phase.budgetEndMs - LAST_WORD_MS;
   return phase.evidenceUntilMs > now.monoMs ? Math.min(phase.evidenceUntilMs, endMs) : endMs;
-}
-
-/** What somebody waits for: a command, or the end of a bot's timers after its goodbye. */
-export type Awaited = CommandName | 'goodbye' | 'remove';
-
-/** How far, and the sentence without the market's name. */
-type Said = readonly [Progress['state'] | 'refused', string];
-
-/** How far a market has come with what was asked of it, as far as is known at the last step. Reads only. */
-export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
-  const name = market.settings.market;
-  const [how, words] = howFar(state, awaited, market);
-  // What the exchange said may end as a sentence does.
-  const says = `${name} ${words.replace(/\.$/, '')}.`;
-  if (how === 'refused') return { market: name, state: 'impossible', refused: true, says };
-  return { market: name, state: how, says };
-}
-
-function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
-  if (state.phase.kind !== 'running') return ['impossible', 'is left alone: the daemon is stopping'];
-  switch (awaited) {
-    case 'arm':
-    case 'resume':
-      return unlessKeyRefused(state, armed(state, market));
-    case 'trip':
-      return unlessKeyRefused(state, tripped(state, market));
-    case 'remove':
-      if (market.leaving === null) return ['done', 'is configured again'];
-      return ['waiting', 'leaves: its timer is not confirmed deleted yet'];
-    case 'disarm':
-    case 'pause':
-    case 'goodbye':
-      return unlessKeyRefused(state, deleted(state, awaited, market));
-  }
-}
-
-/** Nothing that is waited for comes while the key is refused. */
-function unlessKeyRefused({ key }: CoreState, said: Said): Said {
-  if (said[0] !== 'waiting' || key.refusal.said === null) return said;
-  return ['refused', `cannot be changed: the exchange refuses the API key (${key.refusal.said.detail})`];
-}
-
-const GONE = {
-  bot_stale: 'gives no sign of life',
-  bot_goodbye: 'said goodbye',
-  bot_failed: 'has failed',
-} as const satisfies Record<Suspension, string>;
-
-/** What brings a bot back. */
-const RETURNS = {
-  beat: 'next beat',
-  file: 'file is touched again',
-  http: 'URL answers well again',
-  process: 'process runs again',
-  none: 'next start',
-} as const satisfies Record<CoreSettings['liveness']['mode'], string>;
-
-function armed(state: CoreState, market: MarketState): Said {
-  const leftMs = slackMs(state, market);
-  if (market.leaving !== null) return ['impossible', 'is no longer configured'];
-  if (market.hold !== null) {
-    const { why, untilAwakeMs } = market.hold;
-    const ends =
-      untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
-    return ['impossible', `${NOT_GUARDED[why][0]}: ${ends}`];
-  }
-  const suspension = suspensionOf(state, market);
-  if (suspension !== null) {
-    const { mode } = state.settings.liveness;
-    return [
-      'impossible',
-      `is not armed, its bot ${GONE[suspension]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
-    ];
-  }
-  if (leftMs > 0 && isWhole(market)) return ['done', `is armed and renewed: ${left(leftMs)} left now`];
-  if (market.refusal.said !== null)
-    return ['refused', `is refused by the exchange: ${market.refusal.said.detail}`];
-  if (leftMs <= 0) return ['waiting', 'is not confirmed armed yet'];
-  return ['waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`];
-}
-
-/** The configured timer was confirmed, as far as the exchange grants it: it is not what a trip, or another timeout, left. */
-function isWhole({ belief: { server }, altered, settings }: MarketState): boolean {
-  if (server === null) return false;
-  return altered !== null || (server.cancellationTime - server.startTime) * 1000 === settings.timeoutMs;
-}
-
-function tripped(state: CoreState, market: MarketState): Said {
-  if (market.goal !== 'trip')
-    return ['impossible', 'is not cut short: another command or a reload came after the trip'];
-  if (market.reached) {
-    const leftMs = firesInMs(state, market.belief);
-    return [
-      'done',
-      leftMs === null
-        ? 'has no timer any more: it has fired'
-        : `is cut short: its orders are cancelled within ${left(leftMs)}`,
-    ];
-  }
-  return ['waiting', 'is not confirmed cut short yet'];
-}
-
-function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said {
-  const leftMs = firesInMs(state, market.belief);
-  const { goal, reached, hold } = market;
-  if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
-    return [
-      'impossible',
-      `${NOT_GUARDED[hold.why][0]} and cannot be paused: the end of the pause would arm it`,
-    ];
-  }
-  if (goal === 'guard') return ['impossible', 'is guarded: somebody armed it again'];
-  if (goal === 'delete') {
-    if (reached) return ['done', `has no timer any more${describeGone(market)}`];
-    return ['waiting', 'still has a timer: the delete is not confirmed yet'];
-  }
-  if (leftMs === null) return ['done', `has no timer any more${describeGone(market)}`];
-  if (market.leaving !== null)
-    return ['impossible', `leaves with its timer, as the reload said; it fires within ${left(leftMs)}`];
-  if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
-    return ['impossible', `${NOT_GUARDED[hold.why][0]} and keeps its timer; it fires within ${left(leftMs)}`];
-  }
-  const isAsked = awaited === 'goodbye' && suspensionOf(state, market) === 'bot_goodbye';
-  const why = isAsked
-    ? 'keeps its timer, as the policy says'
-    : 'keeps its timer: its bot gives no sign of life';
-  return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
-}
-
-/** What is known of the orders of a market whose timer is gone. */
-function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
-  if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
-  return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? ': it has fired' : ': its orders stay';
-}
-
-function left(ms: number): string {
-  return seconds(Math.ceil(ms / 100) * 100);
 }

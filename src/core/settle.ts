@@ -71,12 +71,15 @@ export function settle(state: CoreState, attempt: Attempt, outcome: Outcome, out
   schedule(state, market);
 }
 
-/** How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time. */
+/**
+ * How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time,
+ * and what a newer request has overtaken says nothing about now.
+ */
 function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
   const isAnswer =
     outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
-  if (!isAnswer || attempt.at.monoMs < state.stalledMs) return;
+  if (!isAnswer || attempt.at.monoMs < state.stalledMs || isOvertaken(market, attempt)) return;
   const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { tokens } from '../../src/core/state.ts';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, THROTTLED } from './driver.ts';
+import { armed, createDriver, STALE_NONCE, THROTTLED } from './driver.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
 
@@ -71,6 +71,23 @@ test('an answer that a stall of 20 s held up makes no market slow: silence after
   });
   expect(attempts[0]).toBeGreaterThan(8);
   expect(attempts[1]).toBe(attempts[0]);
+});
+
+test('an answer that a newer request has overtaken makes no market slow: silence after it is met as densely as before', () => {
+  const attempts = [STALE_NONCE, null].map((late) => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.operate('arm');
+    const overtaken = driver.takeOne();
+    driver.wait(1000);
+    for (const write of driver.take()) driver.apply(write);
+    if (late !== null) driver.settle(overtaken, late);
+    driver.live(100);
+    driver.take();
+    driver.wait(5000);
+    return driver.take().length;
+  });
+  expect(attempts[1]).toBeGreaterThan(8);
+  expect(attempts[0]).toBe(attempts[1]);
 });
 
 test('a token flows back from the answer to its request on, however long before that nobody asked for one', () => {

@@ -1,7 +1,8 @@
 import { bounds } from '../../src/core/belief.ts';
-import { type Awaited, createState, progressOf } from '../../src/core/commands.ts';
+import { createState } from '../../src/core/commands.ts';
 import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
+import { type Awaited, progressOf } from '../../src/core/progress.ts';
 import type { CoreState, MarketState } from '../../src/core/state.ts';
 import { mayWrite, noteSigned, step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';

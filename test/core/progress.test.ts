@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Awaited } from '../../src/core/commands.ts';
+import type { Awaited } from '../../src/core/progress.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, LOST, SERVER_EPOCH } from './driver.ts';
 
