@@ -1,13 +1,15 @@
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { asker } from './control.ts';
 import { guard } from './harness.ts';
-import { sleep } from './program.ts';
+import { heldBackMs, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = Array.from({ length: 20 }, (_, index) => `M${index}_USDT`);
 const READERS = 200;
-/** Together fewer than the connections that the daemon takes. */
 const SILENT = 40;
+/** With the silent ones fewer than 224: from there on a slow request is let go for whoever comes. */
+const CONNECTIONS = 180;
 const WATCH_MS = 3000;
 
 /** Asks for a page and never reads the answer. */
@@ -35,12 +37,14 @@ test('200 readers of metrics and status page at a time, and 40 that never read, 
   context.onTestFinished(() => {
     for (const socket of silent) socket.destroy();
   });
+  const ask = asker(context, web.origin, CONNECTIONS);
+  const heldBefore = heldBackMs(daemon.pid, exchange.pid);
   const fromMs = await exchange.nowMs();
   const untilMs = performance.now() + WATCH_MS;
   const statuses = new Set<number>();
   const read = async (path: string) => {
     while (performance.now() < untilMs) {
-      statuses.add((await daemon.get(path)).status);
+      statuses.add((await ask(path, { method: 'GET' })).status);
       await sleep(100);
     }
   };
@@ -51,7 +55,8 @@ test('200 readers of metrics and status page at a time, and 40 that never read, 
   expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
   expect(statuses).toContain(200);
   const gapsMs = MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs));
-  expect(gapsMs.filter((gapMs) => gapMs > 1000 + 1500)).toEqual([]);
+  const longestMs = 1000 + 1500 + heldBackMs(daemon.pid, exchange.pid) - heldBefore;
+  expect(gapsMs.filter((gapMs) => gapMs > longestMs)).toEqual([]);
   expect(ofKind(events, 'timer-fired')).toEqual([]);
   expect((await daemon.get('/livez')).status).toBe(200);
   await daemon.ready();

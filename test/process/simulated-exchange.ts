@@ -50,14 +50,15 @@ export async function connectTo(program: Program) {
     const [line, rest] = program.stdout().split('\n', 2);
     return line === undefined || rest === undefined ? null : line;
   });
-  return exchangeAt(url, () => {
+  const end = () => {
     program.signal('SIGKILL');
     return program.exit();
-  });
+  };
+  return exchangeAt(url, end, program.pid);
 }
 
-/** The control endpoints of an exchange; `end` kills it. */
-export function exchangeAt(url: string, end: () => Promise<unknown>) {
+/** The control endpoints of an exchange in the process `pid`; `end` kills it. */
+export function exchangeAt(url: string, end: () => Promise<unknown>, pid = process.pid) {
   let known: Events = [];
   /** What is known already is not asked for again; `waitMs`: waits so long for something new. */
   const events = async (waitMs = 0): Promise<Events> => {
@@ -69,6 +70,7 @@ export function exchangeAt(url: string, end: () => Promise<unknown>) {
   };
   return {
     url,
+    pid,
     /** Kills it: its connections break, and nobody listens any more. */
     end,
     /** Everything that happened so far, oldest first. */
