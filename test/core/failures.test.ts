@@ -293,3 +293,13 @@ test('a refused market says nothing against the key: its first refusal after tha
   driver.settle(driver.takeOne(), BAD_KEY);
   expect(driver.notices('unauthorised')).toEqual([]);
 });
+
+test('a refused market is tried in time for its deadline: accepted again just before that, it does not lapse', () => {
+  const driver = createDriver({ markets: ['AAA:60'] });
+  driver.live(1000);
+  driver.live(55_000, 20, (write) => driver.settle(write, NO_MARKET));
+  expect(driver.notices('refused')).toHaveLength(1);
+  driver.live(10_000);
+  expect(driver.notices('accepted-again')).toHaveLength(1);
+  expect(driver.notices('overdue')).toEqual([]);
+});
