@@ -40,7 +40,7 @@ export interface Pinged {
 }
 
 /**
- * What became of one kill-switch request: the table "Failures" of the design, as data.
+ * What became of one kill-switch request.
  *
  * `maybeApplied` is the question that belief turns on: could the exchange have carried the request out although no
  * good reply arrived? Only an answer of the API itself that refuses, or a failure before the first byte left, says no.

@@ -243,7 +243,7 @@ function judgeSync(result: WireResult, asked: Asked): Verdict {
 }
 
 /**
- * What became of a kill-switch request: the table "Failures" of the design. By status first, then by body; the API's
+ * What became of a kill-switch request. By status first, then by body; the API's
  * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`, or is a
  * word of the document.
  */
@@ -334,7 +334,7 @@ function refusalOf(rejection: Rejection, result: WireResult, { effect }: Judged)
 }
 
 /**
- * What became of a request of the client, by the table "Failures" of the design: by status first, then by body. Never
+ * What became of a request of the client: by status first, then by body. Never
  * throws, whatever the bytes. Every text in a refusal has passed `redact`; the value of an answer is as it came, and so
  * are the `params` of a public endpoint's error: its request held no secret.
  */

@@ -233,7 +233,7 @@ function errorOfTransient(failure: Extract<Rejection, { kind: 'transient' }>): A
   return new NetworkError(detail, reason, options);
 }
 
-/** The error class of a failed outcome, by the table "Failures" of the design. */
+/** The error class of a failed outcome. */
 export function toError(failure: Rejection): ApiError {
   const { detail, status = null, cause } = failure;
   switch (failure.kind) {

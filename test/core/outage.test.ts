@@ -316,3 +316,14 @@ test('the second address is asked nothing but pings, canaries neither, where it 
   expect(began(driver)).toBe(1);
   expect(new Set(driver.writes.map(({ base }) => base))).toEqual(new Set([0]));
 });
+
+test('an outage that ends gives up what it has swallowed: another connection is free for each market', () => {
+  const { driver, all } = three();
+  driver.wait(2000);
+  const probe = driver.take().at(-1);
+  if (probe === undefined) throw new Error('no probe');
+  expect(isOut(driver)).toBe(true);
+  driver.apply(probe);
+  expect(isOut(driver)).toBe(false);
+  for (const { attempt } of all) expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
+});
