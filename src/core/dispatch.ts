@@ -41,19 +41,20 @@ const MANY_MARKETS = 500;
 const LATE = 1.25;
 
 /** The first number of each rank, in milliseconds. Ranks lie further apart than any deadline or wait. */
-const RANK = { ends: -2e12, turn: -1e12, presses: 0, hasTime: 1e12, lapsed: 2e12 } as const;
-/** One market that is not surely armed goes before all others in this time, once it has waited for as long. */
-const TURN_MS = 5000;
+const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
+/** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
+const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what has time; then what has lapsed or is new. Every few seconds one of those goes before all others:
- * who uses up the budget or the wire must not leave it unarmed.
+ * their time; then what has time; then what has lapsed or is new. After a few seconds that goes before what has time, and
+ * every few seconds one market before all others: those that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market, leftMs)) return RANK.lapsed - waitedMs;
+  if (!isSalvageable(state, market, leftMs))
+    return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
 }
 
@@ -62,7 +63,7 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
  * waited longest. Null for a few seconds after the last turn.
  */
 function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
-  if (state.now.monoMs - state.turnMs <= TURN_MS) return null;
+  if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
   let longest: MarketState | null = null;
   for (const { market } of due)
     if (waitsLong(state, market) && market.nextMs < (longest?.nextMs ?? Number.POSITIVE_INFINITY))
@@ -71,7 +72,7 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
 }
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
-  const hasWaited = state.now.monoMs - market.nextMs > TURN_MS && openWrites(market).length === 0;
+  const hasWaited = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && openWrites(market).length === 0;
   return hasWaited && market.goal === 'guard' && awakeSlackMs(state, market) <= 0;
 }
 

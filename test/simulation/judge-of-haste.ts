@@ -169,8 +169,8 @@ function sickMarkets({ faults }: Plan, fromMs: number, toMs: number): number {
 
 /** A daemon that was lied to finds out with its next renewal, and this much later at the most. */
 const FINDS_OUT_MS = 15_000;
-/** One market that is not surely armed has its turn in this time, once it has waited for as long. */
-const TURN_MS = 5000;
+/** What has lapsed lets what has more than half of its time go first for this long. */
+const LAPSED_WAITS_MS = 5000;
 /** A market is behind once it is this much later than its cadence, or than a quarter of what is left. */
 const BEHIND_MS = 500;
 
@@ -223,6 +223,10 @@ export function createProgressJudge(court: Court) {
     return sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }
 
+  function hasLostHalf({ market, sureMs }: MarketView): boolean {
+    return 2 * (sureMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
+  }
+
   return {
     /** A renewal's first byte leaves, at the moment at which it was decided on. */
     onRenewal(by: Incarnation, name: string, { fresh }: Sent): void {
@@ -232,8 +236,13 @@ export function createProgressJudge(court: Court) {
       const own = view.marketNamed(name);
       if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
       const ownMs = leftToSaveMs(by, own);
+      const hasWaited =
+        ownMs === Number.POSITIVE_INFINITY && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
       const first = view.markets.find(
-        (other) => (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS && isBehind(by, other),
+        (other) =>
+          (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
+          (!hasWaited || hasLostHalf(other)) &&
+          isBehind(by, other),
       );
       if (
         first === undefined ||
@@ -241,8 +250,8 @@ export function createProgressJudge(court: Court) {
       )
         return;
       // One that is not surely armed has a turn each few seconds: others that use up the wire must not leave it so.
-      const isUnsure = own.sureMs === null && nowMs() - log.of(by, name).renewedMs > TURN_MS;
-      if (isUnsure && nowMs() - (turns.get(by) ?? Number.NEGATIVE_INFINITY) > TURN_MS) {
+      const isUnsure = own.sureMs === null && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
+      if (isUnsure && nowMs() - (turns.get(by) ?? Number.NEGATIVE_INFINITY) > LAPSED_WAITS_MS) {
         turns.set(by, nowMs());
         return;
       }
