@@ -32,9 +32,9 @@ async function replyOf(client: Client, name: OperationName, given: unknown): Pro
 
 /**
  * `api OPERATION [JSON]`: one call of the API with the key of the configuration; the reply is printed as JSON, without
- * key, secret and token where it repeats them. What moves money needs `--yes`. Ends with 64 where nothing was sent or the exchange refused what was asked, with 69 where
- * it cannot be reached or is out of order, with 70 where its answer is not the API's, with 75 where nobody knows
- * whether money was moved, and with 77 where the key or the token is refused.
+ * key, secret and token where it repeats them. What moves money needs `--yes`. Ends with 64 where nothing was sent or the
+ * exchange refused what was asked, with 69 where it cannot be reached or is out of order, with 70 where its answer is
+ * not the API's, with 75 where nobody knows whether money was moved, and with 77 where the key or the token is refused.
  */
 export function register(program: Command, edge: Edge): void {
   program

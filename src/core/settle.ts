@@ -426,7 +426,7 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   say(out, { kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
 }
 
-/** Until when the first of these timers that are not meant to fire is surely armed, Unix milliseconds; null where none is. */
+/** Until when the first of these timers is surely armed, but for those meant to fire, Unix milliseconds; null: none is. */
 function firstExpiry(state: CoreState, markets: readonly MarketState[]): number | null {
   const slacks = markets
     .filter(({ goal, reached }) => !reached && goal !== 'leave' && goal !== 'trip')
