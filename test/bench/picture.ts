@@ -22,7 +22,7 @@ interface Panel {
 export function drawCosts(rows: Rows): string {
   const over = { xLabel: 'markets', xTicks: [1, 10, 100, 1000, 10_000], at: FLEET_SIZES };
   const cpu = { ...over, title: 'CPU, % of a core', yTicks: [0.1, 1, 10, 100], yLog: true };
-  const memory = { ...over, title: 'Memory, MB', yTicks: [0, 100, 200, 300, 400] };
+  const memory = { ...over, title: 'Memory, MB', yTicks: [0, 100, 200, 300, 400, 500] };
   return draw(rows, [
     { ...cpu, row: (markets) => `core/${markets}` },
     { ...memory, row: (markets) => `rss/${markets}` },
