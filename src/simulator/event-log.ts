@@ -121,7 +121,7 @@ const TOLD: Told = {
   },
   'order-filled'({ market, side, orderId, dealStock, dealMoney, dealFee }) {
     const done = side === 'buy' ? 'bought' : 'sold';
-    return `${market}: market order ${orderId} ${done} ${dealStock} for ${dealMoney}, fee ${dealFee}`;
+    return `${market}: order ${orderId} ${done} ${dealStock} for ${dealMoney}, fee ${dealFee}`;
   },
   'withdrawal-created': ({ ticker, amount, fee, uniqueId }) =>
     `${ticker}: withdrawal ${printable(uniqueId)} of ${amount}, fee ${fee}`,

@@ -61,9 +61,8 @@ function deleteTimer(call: Call, market: string): Answer {
     log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
   }
   if (profile === 'live') return done([]);
-  if (timer !== undefined) return done(timerReply(timer, profile));
   const startTime = Math[call.startTimeRounding](nowMs / 1000);
-  return done({ market, startTime, cancellationTime: startTime, types: null });
+  return done(timerReply(timer ?? { market, startTime, cancellationTime: startTime, types: null }, profile));
 }
 
 /**

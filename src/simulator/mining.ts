@@ -32,10 +32,9 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
  * ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
 export function readHashrate({ body, nowMs, profile, seed }: Call): Answer {
-  const { account, interval } = body;
   const now = Math.floor(nowMs / 1000);
-  const to = body['to'] ?? now;
-  const from = body['from'] ?? (typeof to === 'number' ? to - DAY_SECONDS : 0);
+  const { account, interval, to = now } = body;
+  const { from = typeof to === 'number' ? to - DAY_SECONDS : 0 } = body;
   const step = secondsOf(interval ?? '1h');
   const flaws = flawsAmong([
     textFlaw('account', account),

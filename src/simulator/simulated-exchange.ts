@@ -96,7 +96,7 @@ function createState(options: ExchangeOptions): ExchangeState {
     checkSignatures: options.checkSignatures ?? true,
     tokens: new Map(tokens.map((token) => [token.token, token])),
     hasMarket,
-    listedMarkets: markets === 'any' ? [...anyMarkets] : markets,
+    listedMarkets: [...(markets === 'any' ? anyMarkets : listed)],
     termsOf(market) {
       if (!hasMarket(market) || market.endsWith('_PERP')) return null;
       const terms = named.get(market) ?? PLAIN_TERMS;

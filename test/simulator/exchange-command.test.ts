@@ -109,9 +109,12 @@ test('orders and withdrawals are told in plain words', async () => {
   const order = { market: 'BTC_USDT', side: 'sell', amount: '0.5' };
   const withdrawal = { ticker: 'BTC', amount: '1', address: 'x', unique_id: 'w\u001b[2J' };
   await send(url, signed(order, { path: PATHS.stockMarket }));
+  const limit = { market: 'BTC_USDT', side: 'buy', amount: '0.1', price: '60000' };
+  await send(url, signed(limit, { path: '/api/v4/order/new' }));
   await send(url, signed(withdrawal, { path: PATHS.withdrawPay }));
   expect(lines.slice(before).map((line) => line.slice('12:00:00Z '.length))).toEqual([
-    expect.stringMatching(/^BTC_USDT: market order \d+ sold 0\.5 for 30000, fee 30$/),
+    expect.stringMatching(/^BTC_USDT: order \d+ sold 0\.5 for 30000, fee 30$/),
+    expect.stringMatching(/^BTC_USDT: order \d+ bought 0\.1 for 6000, fee 6$/),
     'BTC: withdrawal w?[2J of 1, fee 0.0004',
   ]);
 });

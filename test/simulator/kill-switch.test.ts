@@ -37,6 +37,12 @@ test.each([
   },
 );
 
+test('the document answers the delete of a timer that does not exist with every field of a timer', async () => {
+  const { status, value } = await ask(signed({ market: 'NONE_USDT', timeout: null }));
+  expect(status).toBe(200);
+  expect(value).toMatchObject({ market: 'NONE_USDT', types: ['spot', 'margin', 'futures'] });
+});
+
 const kindsOf = ({ exchange }: Trader) => exchange.log.since(0).map(({ kind }) => kind);
 
 /** Asks for a timer; `atMs` counts from the start. */

@@ -356,7 +356,7 @@ describe('listings', () => {
     const wanted = { stockPrec: '3', makerFee: '0.25', minAmount: '0.5', minTotal: '5', type: 'spot' };
     expect(list('markets', { markets: ['BTC_USDT'], terms })).toMatchObject([wanted]);
     const names = (options: object) => (list('markets', options) as Listed[]).map(({ name }) => name);
-    expect(names({ markets: ['A_B', 'BTC_PERP'] })).toEqual(['A_B', 'BTC_PERP']);
+    expect(names({ markets: ['A_B', 'BTC_PERP', 'A_B'] })).toEqual(['A_B', 'BTC_PERP']);
     expect(names({ terms: { NEW_USDT: { price: '1' } } })).toEqual(
       expect.arrayContaining(['NEW_USDT', 'BTC_USDT', 'BTC_PERP']),
     );

@@ -71,6 +71,7 @@ address  | {"ticker":"BTC","type":"legacy"}            | 400 30 | type: The type
 address  | {"ticker":"ETH","type":"bech32"}            | 400 30 | type: ETH has one type of address; type must not be given.
 codes    | {"limit":"30","offset":1.5}                 | 422 30 | limit: The limit must be an integer. / offset: The offset must be an integer.
 hashrate | {"account":""}                              | 422 30 | account: The account field is required.
+hashrate | {"from":null,"to":null}                     | 422 30 | from: The from must be an integer. / to: The to must be an integer.
 hashrate | {"from":"1","to":1.5}                       | 422 30 | from: The from must be an integer. / to: The to must be an integer.
 hashrate | {"interval":"1w"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 hashrate | {"interval":"0h"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
