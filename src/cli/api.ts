@@ -9,7 +9,7 @@ import { OPERATIONS, type Operation, type OperationName } from '../exchange/oper
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { hideSecrets, tidy } from '../util/text.ts';
+import { hideSecrets, isRecord, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, offer, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
@@ -111,11 +111,11 @@ async function readArguments(name: OperationName, json: string | undefined, edge
 
 /** The arguments with the unit of `--amount-in`. */
 function withUnit(name: OperationName, given: unknown, amountIn: string | undefined): unknown {
-  if (amountIn === undefined || typeof given !== 'object' || given === null) return given;
+  if (amountIn === undefined || !isRecord(given)) return given;
   if (name !== 'createStockMarketOrder') {
     throw misuse(`--amount-in: ${name} has no amount to be counted; leave it away`);
   }
-  if ('amountIn' in given && given.amountIn !== amountIn) {
+  if ('amountIn' in given && given['amountIn'] !== amountIn) {
     throw misuse(`--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`);
   }
   return { ...given, amountIn };

@@ -10,7 +10,7 @@ import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
 import { SetupError, type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
 import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
-import { didYouMean, suggest } from '../util/nearest.ts';
+import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, codeOf, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, revealed, valid } from './flags.ts';
@@ -199,8 +199,7 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
   const markets = list?.split(',') ?? [];
   const wrong = markets.find((market) => !isMarketName(market));
   if (wrong === undefined) return list === undefined ? 'any' : markets;
-  const meant = wrong.trim().toUpperCase().replace(/[-/]/, '_');
-  const hint = suggest(isMarketName(meant) ? meant : null);
+  const hint = suggest(nearestMarket(wrong));
   throw misuse(
     `--markets: found "${wrong}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
   );

@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import type { ListenAddress } from '../ports.ts';
-import { suggest } from '../util/nearest.ts';
+import { MARKET_PATTERN, nearestMarket, suggest } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import {
   BOT_PLACE,
@@ -12,14 +12,7 @@ import {
   refuseCadence,
 } from './config.ts';
 import { type Checked, describe, firstOf, ok, type Path, wrong } from './problem.ts';
-import {
-  BOT_PATTERN,
-  DEFAULT_BOT,
-  LIVENESS_MODES,
-  type LivenessMode,
-  MARKET_PATTERN,
-  type Values,
-} from './schema.ts';
+import { BOT_PATTERN, DEFAULT_BOT, LIVENESS_MODES, type LivenessMode, type Values } from './schema.ts';
 
 /** Takes in what is wrong with a configuration, and knows what was found wrong before. A key is `exchange.baseUrls`. */
 export interface Report {
@@ -110,13 +103,7 @@ function refuseMarket(market: string): string {
 
 function meantMarket(text: string): string | null {
   const [, name, seconds] = /^([A-Z0-9]+_[A-Z0-9]+):(\d+)$/.exec(text) ?? [];
-  if (name !== undefined) return `{ market: ${name}, timeoutSeconds: ${seconds} }`;
-  const joined = text
-    .trim()
-    .toUpperCase()
-    .replace(/[-/ :.]/, '_');
-  const parted = joined.includes('_') ? joined : joined.replace(/(USDT|USDC|USD|EUR|BTC|ETH)$/, '_$1');
-  return new RegExp(MARKET_PATTERN).test(parted) ? parted : null;
+  return name === undefined ? nearestMarket(text) : `{ market: ${name}, timeoutSeconds: ${seconds} }`;
 }
 
 /** Checks each entry of a list of addresses, and that none stands there twice, or in `taken` already. */

@@ -1,5 +1,6 @@
 import type { XStatic } from 'typebox/schema';
 import { ORDER_TYPES } from '../core/events.ts';
+import { MARKET_PATTERN } from '../util/nearest.ts';
 
 /** What the checks and messages read of a JSON Schema node. */
 export interface SchemaNode {
@@ -18,8 +19,6 @@ export interface SchemaNode {
 /** How the daemon may know that the bot lives. */
 export const LIVENESS_MODES = ['beat', 'file', 'http', 'process', 'none'] as const;
 export type LivenessMode = (typeof LIVENESS_MODES)[number];
-/** What a market may be called: base and quote currency, upper case, joined by an underscore. */
-export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
 /** What a bot may be called: it becomes the value of a metric's label, and part of a path, where dots alone lead elsewhere. */
 export const BOT_PATTERN = '^(?!\\.+$)[A-Za-z0-9_.-]{1,64}$';
 /** The bot of a market that names none. */

@@ -325,6 +325,8 @@ export type Access = ReturnType<typeof createAccess>;
 export function createAccess(options: ExchangeOptions) {
   const { clock, allowPlainHttp = false } = options;
   const origins = options.bases.map((base) => originOf(base, allowPlainHttp));
+  if (origins.length === 0)
+    throw new ArgumentError('bases', 'bases is []; allowed: one base address or more');
   const transport = options.transport ?? createTransport({ ...options, bases: origins });
   const session = createSession({ ...options, transport });
   return { session, clock, origins, close: () => transport.close() };

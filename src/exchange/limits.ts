@@ -56,6 +56,11 @@ function reservoirOf({ requests, windowMs }: Limit) {
 /** A step back of the wall clock by more than this is answered with new limiters. */
 const STEP_BACK_MS = 1_000;
 
+/** What the client keeps to; null where nothing limits the operation. */
+function limitOf({ name, limit }: Operation, budget: Limit | undefined): Limit | null {
+  return name === syncKillSwitch.name && budget !== undefined ? budget : limit;
+}
+
 /** The limiters of one client, as long as the wall clock does not step back. */
 function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
   const byName = new Map<string, Bottleneck>();
@@ -64,7 +69,7 @@ function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
     of(operation: Operation): Bottleneck {
       const known = byName.get(operation.name);
       if (known !== undefined) return known;
-      const limit = (operation.name === syncKillSwitch.name ? budget : undefined) ?? operation.limit;
+      const limit = limitOf(operation, budget);
       const made = new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
       // A nonce that arrives after a greater one is stale: signed requests go one after the other.
       if (nonce === 'increasing' && operation.authentication === 'signed') made.chain(inOrder);
@@ -124,8 +129,9 @@ export function createLimits(options: LimitsOptions) {
           if (leave()) reject(error);
         };
         waiting.add(refuse);
-        const cancelWait = clock.after(waitMs, () => refuse(noTurn(operation, waitMs)));
-        const ignore = onAbort(signal, () => refuse(withdrawn(signal, false) ?? noTurn(operation, waitMs)));
+        const late = () => noTurn(operation.name, limitOf(operation, options.budget), waitMs);
+        const cancelWait = clock.after(waitMs, () => refuse(late()));
+        const ignore = onAbort(signal, () => refuse(withdrawn(signal, false) ?? late()));
         const begin = async () => {
           if (leave()) await job().then(resolve, reject);
           // Whoever has given up meanwhile sends nothing.
@@ -144,7 +150,7 @@ export function createLimits(options: LimitsOptions) {
   };
 }
 
-function noTurn({ name, limit }: Operation, waitMs: number): ThrottledError {
+function noTurn(name: string, limit: Limit | null, waitMs: number): ThrottledError {
   const limited =
     limit === null ? '' : `, with a limit of ${limit.requests} requests in ${limit.windowMs / 1000} s`;
   return new ThrottledError(`not sent: ${name}${limited}, had no turn within ${Math.round(waitMs)} ms`);

@@ -1,5 +1,6 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
+import { MARKET_PATTERN } from '../util/nearest.ts';
 import { LAST_SECOND } from './classify.ts';
 
 /**
@@ -30,13 +31,19 @@ const request = <P extends TProperties>(properties: P) =>
   Type.Object(properties, { additionalProperties: false });
 
 const text = matching('text that is not empty', '\\S');
-const market = matching('BASE_QUOTE in capitals', '^[A-Z0-9]+_[A-Z0-9]+$');
+const market = matching('BASE_QUOTE in capitals', MARKET_PATTERN);
 const ticker = matching('a currency ticker in capitals, such as BTC', '^[A-Z0-9]+$');
 const unixSeconds = wholeNumber(0, LAST_SECOND, 'Unix seconds, as whole numbers');
 /** Numbers are taken where they print as decimals: `1e-7` and `1e+21` are no numeric strings to every exchange. */
 const amount = Type.Union(
-  [Type.String({ pattern: '^\\d+(\\.\\d+)?$' }), Type.Number({ minimum: 1e-6, exclusiveMaximum: 1e21 })],
-  { description: 'a decimal number as text, such as "0.001"; or a number that prints without exponent' },
+  [
+    Type.String({ pattern: '^(?=.*[1-9])\\d+(\\.\\d+)?$' }),
+    Type.Number({ minimum: 1e-6, exclusiveMaximum: 1e21 }),
+  ],
+  {
+    description:
+      'a decimal number above 0 as text, such as "0.001"; or as a number that prints without exponent',
+  },
 );
 
 /** What each operation takes, under the names of the client. */
@@ -68,7 +75,7 @@ export const ARGUMENTS = {
     }),
     types: Type.Optional(
       Type.Union([Type.Array(Type.Enum(ORDER_TYPES), { minItems: 1 }), Type.Null()], {
-        description: `${ORDER_TYPES.join(', ')}; null for all`,
+        description: `${ORDER_TYPES.join(', ')} in a list; or null for all`,
       }),
     ),
   }),

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
-import { didYouMean } from '../util/nearest.ts';
+import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { isRecord, tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
@@ -96,6 +96,14 @@ function placeOf(given: unknown, { instancePath, keyword, params }: ErrorObject)
   return { argument, name: `${argument}${inner.map((step) => `[${step}]`).join('')}`, value };
 }
 
+/** `; did you mean X?` where a text was probably meant to be one that is allowed, or an empty text. */
+function hintFor(argument: string, value: unknown, { params }: ErrorObject): string {
+  if (typeof value !== 'string') return '';
+  if (argument === 'market') return suggest(nearestMarket(value));
+  const { allowedValues = [] }: { readonly allowedValues?: readonly string[] } = params;
+  return didYouMean(value, allowedValues);
+}
+
 /**
  * Holds a request against the schema of its operation and gives back a copy, so that what was checked is what is sent.
  * An argument of the value undefined counts as left out. Throws an ArgumentError for the first breach.
@@ -121,8 +129,10 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     RULES[operation]?.(copy as never);
     return copy as Request;
   }
-  const { argument, name, value } = placeOf(copy, firstError(check));
-  throw breach(name, value, schema.properties[argument]?.description ?? names.join(', '));
+  const error = firstError(check);
+  const { argument, name, value } = placeOf(copy, error);
+  const { description = names.join(', ') } = schema.properties[argument] ?? {};
+  throw breach(name, value, `${description}${hintFor(argument, value, error)}`);
 }
 
 /** A copy of a body that the caller alone makes up. Throws an ArgumentError where it is no JSON object. */

@@ -42,6 +42,19 @@ function isFirstWordOf(word: string, name: string): boolean {
   return word.length > 1 && name.startsWith(word) && /^[A-Z_.-]/.test(name.slice(word.length));
 }
 
+/** What a market may be called: base and quote currency, upper case, joined by an underscore. */
+export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
+
+/** The name that `text` was probably meant to be, `BTC_USDT` for `btc/usdt`, or null. */
+export function nearestMarket(text: string): string | null {
+  const joined = text
+    .trim()
+    .toUpperCase()
+    .replace(/[-/ :.]/, '_');
+  const parted = joined.includes('_') ? joined : joined.replace(/(USDT|USDC|USD|EUR|BTC|ETH)$/, '_$1');
+  return new RegExp(MARKET_PATTERN).test(parted) ? parted : null;
+}
+
 /** Insertions, deletions, replacements and swapped neighbours, each counted once. */
 function editDistance(one: string, other: string): number {
   let beforeLast: number[] = [];

@@ -183,7 +183,11 @@ describe('api ends with 64 and sends nothing', () => {
       /--amount-in: withdrawPay has no amount to be counted/,
     ],
     // Wrong arguments come before a missing --yes.
-    [withOrder({ ...ORDER, side: 'up' }), /side is "up"; allowed: buy, sell$/],
+    [withOrder({ ...ORDER, side: 'Sell' }), /side is "Sell"; allowed: buy, sell; did you mean sell\?$/],
+    [
+      ['createStockMarketOrder', '[]', '--amount-in', 'base'],
+      /request is \[\]; allowed: an object with market,/,
+    ],
     [['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
   ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();

@@ -41,10 +41,12 @@ const GOOD: Readonly<Record<string, Given>> = {
 
 /** Operation | argument and its value, or the whole request; `-` leaves it out | the message */
 const REFUSED = String.raw`
-createStockMarketOrder | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals
+createStockMarketOrder | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals; did you mean BTC_USDT?
 createStockMarketOrder | market: - | market is missing; allowed: BASE_QUOTE in capitals
-createStockMarketOrder | side: "BUY" | side is "BUY"; allowed: buy, sell
-createStockMarketOrder | amount: "ten" | amount is "ten"; allowed: a decimal number as text, such as "0.001"
+createStockMarketOrder | side: "BUY" | side is "BUY"; allowed: buy, sell; did you mean buy?
+createStockMarketOrder | amount: "ten" | amount is "ten"; allowed: a decimal number above 0 as text, such as "0.001"
+createStockMarketOrder | amount: "0.00" | amount is "0.00"; allowed: a decimal number above 0
+createStockMarketOrder | amount: 0 | amount is 0; allowed: a decimal number above 0
 createStockMarketOrder | amount: "-1" | amount is "-1"
 createStockMarketOrder | amount: "1\n" | amount is "1\n"
 createStockMarketOrder | amount: 1e-7 | amount is 1e-7
@@ -54,7 +56,7 @@ createStockMarketOrder | amount: null | amount is null
 createStockMarketOrder | clientOrderId: "a b" | clientOrderId is "a b"; allowed: letters, digits, dashes, dots and underscores
 createStockMarketOrder | clientOrderId: 7 | clientOrderId is 7
 createStockMarketOrder | clientOrderId: "a\n" | clientOrderId is "a\n"
-createStockMarketOrder | stp: "cancel" | stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old
+createStockMarketOrder | stp: "cancel" | stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old; did you mean cancel_both?
 createStockMarketOrder | client_order_id: "x" | createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?
 createStockMarketOrder | amountIn: - | amountIn is missing; allowed: quote, base: what the exchange counts
 createStockMarketOrder | side: "sell" | amountIn is "quote"; allowed: base: a sell is counted in the base currency
@@ -84,16 +86,17 @@ miningHashrate | interval: "hourly" | interval is "hourly"; allowed: a number an
 miningHashrate | interval: "0h" | interval is "0h"
 createNewAddress | {} | ticker is missing
 createNewAddress | {"ticker":"USDT","network":""} | network is ""
-createNewAddress | {"ticker":"BTC","type":"segwit"} | type is "segwit"; allowed: p2sh-segwit, bech32; of BTC and LTC only
+createNewAddress | {"ticker":"BTC","type":"segwit"} | type is "segwit"; allowed: p2sh-segwit, bech32; of BTC and LTC only; did you mean p2sh-segwit?
 createNewAddress | {"ticker":"ETH","type":"bech32"} | type is "bech32"; allowed: left out for ETH; only BTC and LTC have address types
 syncKillSwitch | timeoutSeconds: - | timeoutSeconds is missing
-syncKillSwitch | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals
+syncKillSwitch | market: "BTC/USDT" | market is "BTC/USDT"; allowed: BASE_QUOTE in capitals; did you mean BTC_USDT?
+syncKillSwitch | market: "?" | market is "?"; allowed: BASE_QUOTE in capitals
 syncKillSwitch | timeoutSeconds: 4 | timeoutSeconds is 4; allowed: whole seconds 5 to 600, or null
 syncKillSwitch | timeoutSeconds: 601 | timeoutSeconds is 601
 syncKillSwitch | timeoutSeconds: 5.5 | timeoutSeconds is 5.5
-syncKillSwitch | types: ["spto"] | types[0] is "spto"; allowed: spot, margin, futures; null for all
-syncKillSwitch | types: [] | types is []; allowed: spot
-syncKillSwitch | types: "spot" | types is "spot"
+syncKillSwitch | types: ["spto"] | types[0] is "spto"; allowed: spot, margin, futures in a list; or null for all; did you mean spot?
+syncKillSwitch | types: [] | types is []; allowed: spot, margin, futures in a list; or null
+syncKillSwitch | types: "spot" | types is "spot"; allowed: spot, margin, futures in a list; or null
 syncKillSwitch | type: ["spot"] | syncKillSwitch has no argument "type"; allowed: market, timeoutSeconds, types
 orderHistory | [] | request is []; allowed: an object that can be written as JSON
 orderHistory | null | request is null

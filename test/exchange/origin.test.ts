@@ -29,6 +29,10 @@ test.each([
   expect(() => openClient(base)).toThrow(message);
 });
 
+test('a client without any address is refused', () => {
+  expect(() => openClient([])).toThrow('bases is []; allowed: one base address or more');
+});
+
 test('a password in an address is refused and not repeated', () => {
   expect(() => openClient('https://user:hunter22@exchange.example')).toThrow(
     /^exchange address of exchange\.example names a user or password; write https:\/\/exchange\.example$/,
