@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
 import { listProblems, type Tree } from '../config/problem.ts';
-import { readAccessTokenFile, readSecrets, revealPair } from '../config/secrets.ts';
+import { readAccessTokenFile } from '../config/secrets.ts';
 import { checkLayer, DEFAULTS } from '../config/validate.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
@@ -11,7 +11,7 @@ import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
-import { type Given, offer, readUnchecked, revealed, valid } from './flags.ts';
+import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
 type Flags = Given<'config' | 'baseUrl' | 'accessTokenFile' | 'amountIn', 'list' | 'yes' | 'json'>;
@@ -254,12 +254,6 @@ async function readExchange(name: string | undefined) {
   const layer = checkLayer('file', { exchange: values['exchange'] ?? {} }, place);
   if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
   return { values: layer.values['exchange'] as Tree, place };
-}
-
-function readPair(env: Edge['env']) {
-  const read = readSecrets(env, { demo: false });
-  if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
-  return revealPair(read.secrets);
 }
 
 function readToken(file: string | undefined): string {

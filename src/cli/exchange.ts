@@ -1,7 +1,7 @@
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { checkWebListen } from '../config/meaning.ts';
-import { readTokenFile } from '../config/secrets.ts';
+import { readTokenFile, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { Clock } from '../ports.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
@@ -12,8 +12,8 @@ import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-ex
 import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
-import { CommandError, codeOf, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
-import { type Given, revealed, valid } from './flags.ts';
+import { CommandError, codeOf, type Edge, EXIT, messageOf, misuse } from './edge.ts';
+import { type Given, readPair, revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;
 
@@ -25,7 +25,7 @@ type Flags = { readonly listen: string; readonly profile: Profile; readonly seed
 /**
  * `exchange`: runs the simulated exchange alone. The first line on standard output is its address and nothing else.
  * SIGTERM and SIGINT end it with 0 at once; flags that make no sense end it with 64, an address that cannot be
- * listened on with 69, and half a key pair in the environment with 78.
+ * listened on with 69, and a key or secret in the environment that cannot be used with 78.
  */
 export function register(program: Command, edge: Edge): void {
   program
@@ -101,7 +101,7 @@ function introduce({ key, server: { setup } }: Plan, { exchange, url }: Simulate
   const pair =
     key === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
-      : 'the key in KILLSWITCHD_API_KEY with the secret in KILLSWITCHD_API_SECRET';
+      : 'the key and the secret of the environment';
   const more = setup.flatMap(({ path, body }) => (path === '/simulator/keys' ? (body as ApiKey[]) : []));
   const orders = exchange.orders();
   const markets = [...new Set(orders.map((order) => order.market))];
@@ -225,14 +225,8 @@ function readSeed(text: string): number {
 
 /** The key of the environment, as the daemon reads it: one environment serves both. */
 function readKey(env: Edge['env']): ApiKey {
-  const key = env['KILLSWITCHD_API_KEY'] ?? '';
-  const secret = env['KILLSWITCHD_API_SECRET'] ?? '';
-  if (key === '' && secret === '') return DEMO_KEY;
-  if (key !== '' && secret !== '') return { key, secret, account: DEFAULT_ACCOUNT };
-  const [given, missing] = key === '' ? ['SECRET', 'KEY'] : ['KEY', 'SECRET'];
-  throw misconfigured(
-    `KILLSWITCHD_API_${given} is set and KILLSWITCHD_API_${missing} is not; set both, or neither for ${DEMO_KEY.key}`,
-  );
+  const isGiven = SECRET_VARIABLES.some((name) => env[name] !== undefined);
+  return isGiven ? { ...readPair(env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
 }
 
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */

@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander';
 import { type Checked, describe, listProblems } from '../config/problem.ts';
-import type { SecretFile } from '../config/secrets.ts';
-import { CommandError, type ExitCode, misconfigured, misuse } from './edge.ts';
+import { readSecrets, revealPair, type SecretFile } from '../config/secrets.ts';
+import { CommandError, type Edge, type ExitCode, misconfigured, misuse } from './edge.ts';
 
 /** What commander read: flags with a value, and switches. */
 export type Given<Valued extends string, Switch extends string = never> = {
@@ -65,8 +65,17 @@ export function revealed(label: string, read: SecretFile, exitCode: ExitCode = 6
   return valid(label, read, exitCode).secret.reveal();
 }
 
+/** Key and secret of the environment. Throws a `CommandError` that says what is missing or wrong. */
+export function readPair(env: Edge['env']) {
+  const read = readSecrets(env, { demo: false });
+  if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
+  return revealPair(read.secrets);
+}
+
 /** What a configuration file says, unchecked. Throws a `CommandError`, with `advice`, where it cannot be read. */
 export async function readUnchecked(name: string, ...advice: readonly string[]) {
+  if (name === '')
+    throw misconfigured('--config or KILLSWITCHD_CONFIG: found an empty text; allowed: the name of a file');
   // The parser costs more time than all the rest of a command.
   const { readConfigFile } = await import('../config/file.ts');
   const { values, problems, place } = readConfigFile(name);

@@ -290,6 +290,13 @@ describe('api tells failures apart', () => {
 });
 
 describe('api reads of a configuration file', () => {
+  it('none whose name is an empty text, and says whose name that is', async () => {
+    const says = /^killswitchd api: --config or KILLSWITCHD_CONFIG: found an empty text; allowed: /;
+    expect(await api(['ping', '--config', ''])).toMatchObject(failingApi(78, says));
+    const variable = { env: { ...env, KILLSWITCHD_CONFIG: '' } };
+    expect(await api(['ping'], variable)).toMatchObject(failingApi(78, says));
+  });
+
   it('the exchange alone: markets and liveness may be missing or wrong', async () => {
     const file = fileWith(`exchange: { baseUrls: ["${server.url}"], nonce: window }\nmarkets: nonsense\n`);
     const { KILLSWITCHD_BASE_URL: _, ...keys } = env;

@@ -55,6 +55,19 @@ test('the key and secret of the environment are accepted, and the secret is not 
   expect(lines.join('\n')).not.toContain('my-own-secret');
 });
 
+test('key and secret come from files where the environment of the daemon names some', async () => {
+  const [key, secret] = ['file-key', 'file-secret'];
+  writeFileSync(join(folder, 'key'), `${key}\n`, { mode: 0o400 });
+  writeFileSync(join(folder, 'secret'), secret, { mode: 0o400 });
+  const { url, lines } = await run(FREE, {
+    KILLSWITCHD_API_KEY_FILE: join(folder, 'key'),
+    KILLSWITCHD_API_SECRET_FILE: join(folder, 'secret'),
+  });
+  const arm = signed({ market: 'BTC_USDT', timeout: '60' }, { key, secret });
+  expect((await send(url, arm)).status).toBe(200);
+  expect(lines.join('\n')).not.toMatch(/demo-key|file-secret/);
+});
+
 test('the profile and the list of markets are those of the flags', async () => {
   const { url, lines } = await run([...FREE, '--profile', 'live', '--markets', 'BTC_USDT,ETH_USDT']);
   expect((await send(url, signed({ market: 'BTC_USDT', timeout: null }))).body).toBe('[]');
@@ -264,7 +277,9 @@ test.each<[string[], RegExp]>([
 test('half a key pair in the environment is refused with 78', async () => {
   const { exits, errors } = await run(FREE, { KILLSWITCHD_API_KEY: 'my-key' });
   expect(exits).toEqual([78]);
-  expect(errors[0]).toContain('KILLSWITCHD_API_KEY is set and KILLSWITCHD_API_SECRET is not');
+  expect(errors).toEqual([
+    expect.stringContaining('KILLSWITCHD_API_SECRET: missing; set KILLSWITCHD_API_SECRET_FILE'),
+  ]);
 });
 
 test('a port in use ends it with 69 and one message', async () => {
