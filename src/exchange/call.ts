@@ -3,7 +3,6 @@ import type { Redact } from '../util/text.ts';
 import type { Reply } from './classify.ts';
 import {
   ApiError,
-  ArgumentError,
   type Lookup,
   NetworkError,
   NonceError,
@@ -15,7 +14,8 @@ import {
 } from './errors.ts';
 import type { Access } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
-import type { Fields, Operation } from './operations.ts';
+import { type Fields, type Limit, type Operation, syncKillSwitch } from './operations.ts';
+import { breach } from './validate.ts';
 import type { WireResult } from './wire.ts';
 
 export interface CallOptions {
@@ -59,16 +59,25 @@ const BACKOFF = { retries: 3, minTimeout: 100, maxTimeout: 1_000, randomize: tru
 
 /** The time of a call in milliseconds. Throws an ArgumentError where no timer can wait for it. */
 export function checkTimeout(timeoutMs: number): number {
-  if (Number.isFinite(timeoutMs) && timeoutMs > 0 && timeoutMs <= LONGEST_MS) return timeoutMs;
-  const allowed = `allowed: milliseconds greater than 0, at most ${LONGEST_MS}`;
-  throw new ArgumentError('timeoutMs', `timeoutMs is ${String(timeoutMs)}; ${allowed}`);
+  if (timeoutMs > 0 && timeoutMs <= LONGEST_MS) return timeoutMs;
+  throw breach('timeoutMs', timeoutMs, `milliseconds greater than 0, at most ${LONGEST_MS}`);
+}
+
+/** Throws an ArgumentError where a client could not keep to them. */
+export function checkPace(connections: number, budget: Limit = syncKillSwitch.limit): void {
+  const { requests, windowMs } = syncKillSwitch.limit;
+  if (!(Number.isInteger(connections) && connections > 0))
+    throw breach('connections', connections, 'whole numbers from 1 on');
+  // Of a single request a half cannot go at once, and the other half later.
+  if (budget.requests >= 2 && budget.requests * windowMs <= requests * budget.windowMs) return;
+  const most = `not more than ${requests} in ${windowMs / 1000} s`;
+  throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
 }
 
 function originOf(origins: readonly string[], { base = 0 }: CallOptions): string {
   const origin = origins[base];
   if (origin !== undefined) return origin;
-  const allowed = `allowed: whole numbers 0 to ${origins.length - 1}`;
-  throw new ArgumentError('base', `base is ${String(base)}; ${allowed}`);
+  throw breach('base', base, `whole numbers 0 to ${origins.length - 1}`);
 }
 
 /** One attempt of a call, which is given up at `untilMs` of monotonic time. */

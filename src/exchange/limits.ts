@@ -43,7 +43,7 @@ const STEP_MS = 250;
  * which a reservoir that is filled once a window would let by twice.
  */
 function reservoirOf({ requests, windowMs }: Limit) {
-  const half = Math.max(1, Math.floor(requests / 2));
+  const half = Math.floor(requests / 2);
   const reservoirIncreaseInterval = Math.ceil(windowMs / half / STEP_MS) * STEP_MS;
   return {
     reservoir: half,

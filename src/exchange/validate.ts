@@ -81,7 +81,7 @@ function written(value: unknown): string {
 }
 
 /** `name is VALUE; allowed: ...` on one short line, or `name is missing; ...`. */
-function breach(name: string, value: unknown, allowed: string): ArgumentError {
+export function breach(name: string, value: unknown, allowed: string): ArgumentError {
   const found = tidy(value === undefined ? `${name} is missing` : `${name} is ${written(value)}`);
   const [argument = name] = name.split('[');
   return new ArgumentError(argument, `${found}; allowed: ${allowed}`);

@@ -24,11 +24,6 @@ export function startExchange(options: SimulatorOptions = {}): Promise<Simulated
   });
 }
 
-/** The same under its first name. */
-export function startSimulator(options: SimulatorOptions = {}): Promise<SimulatedServer> {
-  return startExchange(options);
-}
-
 export { encodePayload, signPayload } from '../exchange/sign.ts';
 export type { Profile, Reply } from '../simulator/answer.ts';
 export type { EventBody, EventLog, ExchangeEvent, Journal } from '../simulator/event-log.ts';

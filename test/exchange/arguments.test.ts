@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Client } from '../../src/exchange/client.ts';
+import type { Client, ClientOptions } from '../../src/exchange/client.ts';
 import { ArgumentError } from '../../src/exchange/errors.ts';
 import { isRecord } from '../../src/util/text.ts';
 import { errorOf, openClient } from './open.ts';
@@ -157,6 +157,20 @@ test.each(SAMPLES)('$name refuses a time to wait that is none', async ({ call })
       argument: 'timeoutMs',
     });
   expect(asked).toEqual([]);
+});
+
+const PART = 'allowed: requests from 2 on in windowMs, not more than 10000 in 10 s';
+test.each<[Partial<ClientOptions>, string]>([
+  [{ budget: { requests: 1, windowMs: 10_000 } }, `budget is {"requests":1,"windowMs":10000}; ${PART}`],
+  [{ budget: { requests: Number.NaN, windowMs: 10_000 } }, PART],
+  [{ budget: { requests: 10, windowMs: 0 } }, PART],
+  [{ budget: { requests: 10, windowMs: -10_000 } }, PART],
+  [{ budget: { requests: 10_001, windowMs: 10_000 } }, PART],
+  [{ connections: 0 }, 'connections is 0; allowed: whole numbers from 1 on'],
+  [{ connections: 1.5 }, 'connections is 1.5'],
+  [{ timeoutMs: 0 }, 'timeoutMs is 0; allowed: milliseconds greater than 0, at most 2147483647'],
+])('no client is made with %j', (options, message) => {
+  expect(() => openClient('http://127.0.0.1:1', options)).toThrow(message);
 });
 
 test.each<[string | undefined, string]>([

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClientFromEnvironment, isClientError } from '../../src/library/client.ts';
-import { startSimulator } from '../../src/library/simulator.ts';
+import { startExchange } from '../../src/library/simulator.ts';
 
 async function open() {
-  const simulator = await startSimulator();
+  const simulator = await startExchange();
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-environment-'));
   onTestFinished(async () => {
     rmSync(folder, { recursive: true });
