@@ -30,6 +30,12 @@ test('the live profile also takes a body that has white space where the payload 
   for (const body of [forged, '', '[]', '{']) expect(await ask({ ...again, body }, 'live')).toEqual(INVALID);
 });
 
+test('JSON that is nested deep is a payload like any other, also where the body has white space', async () => {
+  const deep = `{"request":"${KILL_SWITCH}","nonce":"1","x":${'['.repeat(4000)}${']'.repeat(4000)}}`;
+  const sent = signedText(deep, { secret: 'wrong' });
+  expect((await ask({ ...sent, body: `${deep} ` }, 'live')).status).toBe(401);
+});
+
 test('spaced JSON is a payload in the document, and none at the live exchange', async () => {
   const spaced = () => {
     const fields = { request: KILL_SWITCH, nonce: nextNonce(), ...FIELDS };
