@@ -2,7 +2,7 @@ import pRetry from 'p-retry';
 import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports.ts';
-import { isLoopback, parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
+import { isLoopback, parseHttpDate, type Redact, redact, secretFlaw, tidy } from '../util/text.ts';
 import {
   classifyPing,
   classifySync,
@@ -100,6 +100,15 @@ function bearerRequest(fields: Fields, token: string): Signed {
   return { nonce: null, body: JSON.stringify(fields), headers, secrets: [token] };
 }
 
+/** Throws where a program gives what no request can show; what it throws here ends a call and not the program. */
+function usable({ key, secret }: Credentials): Credentials {
+  for (const [name, text] of Object.entries({ key, secret })) {
+    const flaw = secretFlaw(text);
+    if (flaw !== null) throw new TypeError(`${name} is ${flaw}; allowed: text of visible ASCII characters`);
+  }
+  return { key, secret };
+}
+
 /** What no text may repeat: the other side knows key and secret also where a request does not show them. */
 function secretsOf(
   { authentication }: Operation,
@@ -108,7 +117,7 @@ function secretsOf(
 ): readonly string[] {
   if (authentication === 'signed') return secrets;
   try {
-    const { key, secret } = credentials();
+    const { key, secret } = usable(credentials());
     return [...secrets, key, secret];
   } catch {
     return secrets;
@@ -132,7 +141,7 @@ export function createSession(options: SessionOptions) {
   function prepare(operation: Operation, fields: Fields, bearer: string): (now: Instant) => Signed {
     if (operation.authentication === 'none') return () => NOT_SIGNED;
     if (operation.authentication === 'bearer') return () => bearerRequest(fields, bearer);
-    const key = credentials();
+    const key = usable(credentials());
     return (now) => signedRequest(operation, fields, key, nonces.next(now), mode);
   }
 

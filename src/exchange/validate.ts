@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
-import { isRecord, tidy } from '../util/text.ts';
+import { isRecord, secretFlaw, tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
 import type { OperationName } from './operations.ts';
@@ -149,12 +149,11 @@ export function checkBody(body: unknown): Readonly<Record<string, unknown>> {
 
 /** An access token as it is; the message never repeats it. */
 export function checkAccessToken(token: unknown): string {
-  if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token;
-  const other = token === undefined ? 'missing' : `a ${typeof token}`;
-  const found = typeof token === 'string' ? `text of ${token.length} characters` : other;
+  const flaw = secretFlaw(token);
+  if (flaw === null) return token as string;
   const allowed =
     'allowed: an OAuth 2.0 access token of visible ASCII characters, given to the client or the call';
-  throw new ArgumentError('accessToken', `accessToken is ${found}; ${allowed}`);
+  throw new ArgumentError('accessToken', `accessToken is ${flaw}; ${allowed}`);
 }
 
 /** Replies of which the document shows no fields: only that they are no error object can be held against them. */

@@ -206,8 +206,8 @@ function queryOf({ path }: ExchangeRequest): Accepted['body'] {
 function isWithin(limit: RateLimit, windows: Data['windows'], name: string, nowMs: number): boolean {
   const window = windows.get(name) ?? { accepted: [], oldest: 0 };
   windows.set(name, window);
-  const first = window.accepted[window.oldest];
-  const isFull = window.accepted.length === limit.requests && first !== undefined;
+  const first = window.accepted[window.oldest] ?? nowMs;
+  const isFull = window.accepted.length >= limit.requests;
   if (isFull && first <= nowMs && nowMs - first < limit.windowMs) return false;
   window.accepted[window.oldest] = nowMs;
   window.oldest = (window.oldest + 1) % limit.requests;

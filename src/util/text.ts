@@ -30,6 +30,12 @@ export function hideSecrets(text: string, secrets: readonly string[]): string {
     .reduce((clean, form) => clean.replaceAll(form, REDACTED), text);
 }
 
+/** What stands where a secret fit for a header should, without showing any of it; null where it is fit. */
+export function secretFlaw(secret: unknown): string | null {
+  if (typeof secret !== 'string') return secret === undefined ? 'missing' : `a ${typeof secret}`;
+  return /^[\x21-\x7e]+$/.test(secret) ? null : `text of ${secret.length} characters`;
+}
+
 /**
  * Makes text from outside one line of at most 300 characters, without control characters and without the secrets. The
  * cut comes last: before, it would leave the beginning of a secret standing.

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Client, ClientOptions } from '../../src/exchange/client.ts';
 import { ArgumentError } from '../../src/exchange/errors.ts';
+import type { Credentials } from '../../src/exchange/exchange.ts';
 import { isRecord } from '../../src/util/text.ts';
 import { errorOf, openClient } from './open.ts';
 import { SAMPLES } from './samples.ts';
@@ -186,6 +187,26 @@ test.each<[string | undefined, string]>([
   expect((error as Error).message).toContain(message);
   expect((error as Error).message).not.toContain('two words');
   expect(server.connections()).toBe(0);
+});
+
+test.each<[unknown, string]>([
+  [{ key: undefined, secret: undefined }, 'key is missing; allowed: text of visible ASCII characters'],
+  [{ key: 'demo-key' }, 'secret is missing'],
+  [{ key: '', secret: 'demo-secret' }, 'key is text of 0 characters'],
+  [{ key: 'two words', secret: 'demo-secret' }, 'key is text of 9 characters'],
+  [{ key: 'demo-key', secret: 7 }, 'secret is a number'],
+  [Promise.resolve({ key: 'demo-key', secret: 'demo-secret' }), 'key is missing'],
+])('credentials of %j end a call with an error of their own, and no program', async (given, problem) => {
+  const credentials = () => given as Credentials;
+  const server = await serveReply({}, 404);
+  const client = openClient(server.base, { credentials });
+  expect(await errorOf(client.myCodes())).toMatchObject({
+    name: 'CredentialError',
+    message: expect.stringContaining(`the API key could not be read: ${problem}`),
+    maybeApplied: false,
+  });
+  expect(server.connections()).toBe(0);
+  expect(await errorOf(client.ping())).toMatchObject({ name: 'NotFoundError' });
 });
 
 test('an access token that cannot be read is an error of its own, with its cause', async () => {

@@ -56,6 +56,11 @@ describe('limits', () => {
     expect(knock(hashrate, 'second')).not.toBe(429);
   });
 
+  test('a limit of no requests lets none by', () => {
+    const trader = createTrader({ limits: { ping: { requests: 0, windowMs: 10_000 } } });
+    expect([trader.get(ping).status, trader.get(ping).status]).toEqual([429, 429]);
+  });
+
   test('an error over the limit has the shape of its audience, and is a page of the gateway in the live profile', () => {
     const limit = { requests: 1, windowMs: 10_000 };
     const limits = { 'mining-pool': limit, 'withdraw-pay': limit };
