@@ -9,7 +9,7 @@ import { OPERATIONS, type Operation, type OperationName } from '../exchange/oper
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { hideSecrets, isRecord, tidy } from '../util/text.ts';
+import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
@@ -65,14 +65,18 @@ async function call(
   flags: Flags,
   edge: Edge,
 ): Promise<void> {
-  const name = readName(named);
-  const { authentication, effect }: Operation = OPERATIONS[name];
-  const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
-  const { hide, ...access } = await findAccess(authentication, flags, edge.env);
+  let hide: Redact = (text) => text;
+  let client: Client | null = null;
   const print = (value: unknown) => edge.out(hide(JSON.stringify(value, null, 2)));
-  for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
-  const client = createClient({ ...access, clock: edge.clock });
   try {
+    const name = readName(named);
+    const { authentication, effect }: Operation = OPERATIONS[name];
+    const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
+    const { secrets, ...access } = await findAccess(authentication, flags, edge.env);
+    // The exchange may repeat what it was shown.
+    hide = (text) => hideSecrets(text, secrets);
+    for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
+    client = createClient({ ...access, clock: edge.clock });
     if (effect === 'moves-money' && flags.yes !== true) {
       throw misuse(
         `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
@@ -82,12 +86,11 @@ async function call(
     if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
   } catch (error) {
-    if (error instanceof CommandError) throw error;
     const failure = describeFailure(error);
     if (flags.json === true) print({ error: failure.error });
     throw new CommandError(failure.exitCode, failure.sentence, { cause: error });
   } finally {
-    await client.close();
+    await client?.close();
   }
 }
 
@@ -197,8 +200,12 @@ const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | nu
 const DETAILS =
   'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order'.split(' ');
 
-/** How a call of the client failed, in a sentence and for programs, without a secret; throws other errors again. */
+/** How a call failed, in a sentence and for programs, without a secret; throws other errors again. */
 function describeFailure(error: unknown) {
+  if (error instanceof CommandError) {
+    const { exitCode, name, message } = error;
+    return { exitCode, sentence: message, error: { name, message } };
+  }
   if (!isClientError(error)) throw error;
   const { name, message } = error;
   const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
@@ -242,9 +249,8 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
   const nonce = values['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
-  /** For what is printed of a reply: the exchange may repeat what it was shown. */
-  const hide = (text: string) => hideSecrets(text, [pair.key, pair.secret, token]);
-  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, hide };
+  const secrets = [pair.key, pair.secret, token];
+  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, secrets };
 }
 
 /** The section `exchange` of the file, checked; an empty one where no file is named. */

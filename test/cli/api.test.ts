@@ -196,6 +196,17 @@ describe('api ends with 64 and sends nothing', () => {
   });
 });
 
+it.each<[number, readonly string[], RegExp, Setting?]>([
+  [64, ['minningPool'], /did you mean miningPool/],
+  [64, ['withdrawPay', JSON.stringify(WITHDRAWAL)], /add --yes to do it/],
+  [64, ['myCodes', '{limit:1}'], /are no JSON/],
+  [78, ['myCodes'], /KILLSWITCHD_API_KEY: missing/, { env: { KILLSWITCHD_BASE_URL: 'https://a.example' } }],
+])('api --json tells what was never sent as JSON, too: %i for %j', async (code, args, message, setting) => {
+  const asked = await api([...args, '--json'], setting);
+  expect(asked).toMatchObject({ code, value: { error: { name: 'CommandError' } } });
+  expect((asked.value as { error: Error }).error.message).toMatch(message);
+});
+
 describe('api tells failures apart', () => {
   const failing = ['--yes', '--json'];
   const IN_BASE = { ...ORDER, amountIn: 'base', clientOrderId: 'other-unit' };
