@@ -69,7 +69,7 @@ export function checkPace(connections: number, budget: Limit = syncKillSwitch.li
   if (!(Number.isInteger(connections) && connections > 0))
     throw breach('connections', connections, 'whole numbers from 1 on');
   // Of a single request a half cannot go at once, and the other half later.
-  if (budget.requests >= 2 && budget.requests * windowMs <= requests * budget.windowMs) return;
+  if (budget.requests >= 2 && budget.requests <= requests * Math.min(1, budget.windowMs / windowMs)) return;
   const most = `not more than ${requests} in ${windowMs / 1000} s`;
   throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
 }
@@ -107,12 +107,10 @@ function attemptOnce<T>(
 }
 
 /**
- * True where the call may be sent again after this error. What moves money is sent once, whatever comes back: the
- * document does not show how a rate limit is told, so that the answer of a stale nonce may be one. A stale nonce has
- * changed nothing. What else is repeated only reads.
+ * True where a call that moves no money may be sent again after this error. A stale nonce has changed nothing. What
+ * else is repeated only reads.
  */
 function mayRepeat({ effect }: Operation, error: Error): boolean {
-  if (effect === 'moves-money') return false;
   if (error instanceof NonceError) return true;
   if (effect !== 'reads') return false;
   const isLost = error instanceof NetworkError && error.reason === 'network';
@@ -147,6 +145,8 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
     };
 
     try {
+      // Once, whatever comes back: the document does not show how a rate limit is told, so that the answer of a stale
+      // nonce may be one.
       if (operation.effect === 'moves-money') return await attempt(1);
       return await pRetry(attempt, {
         ...BACKOFF,

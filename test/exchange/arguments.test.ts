@@ -167,6 +167,8 @@ test.each<[Partial<ClientOptions>, string]>([
   [{ budget: { requests: 10, windowMs: 0 } }, PART],
   [{ budget: { requests: 10, windowMs: -10_000 } }, PART],
   [{ budget: { requests: 10_001, windowMs: 10_000 } }, PART],
+  // Half of it would go at once.
+  [{ budget: { requests: 60_000, windowMs: 60_000 } }, PART],
   [{ connections: 0 }, 'connections is 0; allowed: whole numbers from 1 on'],
   [{ connections: 1.5 }, 'connections is 1.5'],
   [{ timeoutMs: 0 }, 'timeoutMs is 0; allowed: milliseconds greater than 0, at most 2147483647'],
