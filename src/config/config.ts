@@ -200,8 +200,7 @@ function effectOf(config: Config) {
   const { secrets, control, notify, markets, fleet } = config;
   const all = [secrets.apiKey, secrets.apiSecret, control.token, notify.url, notify.pingUrl];
   return {
-    ...withoutSecrets(config),
-    file: null,
+    ...said(config),
     defaults: null,
     markets: shapesOf(markets),
     fleet: shapesOf(fleet),
@@ -209,15 +208,15 @@ function effectOf(config: Config) {
   };
 }
 
-function withoutSecrets({ secrets: _secrets, control, notify, ...rest }: Config) {
+function said({ secrets: _secrets, file: _file, control, notify, ...rest }: Config) {
   const { token: _token, ...listening } = control;
   const { url: _url, pingUrl: _pingUrl, ...telling } = notify;
   return { ...rest, control: listening, notify: telling };
 }
 
-/** Of what the configuration says, without the secrets. */
+/** Of what the configuration says, without the secrets and the name of its file. */
 export function hashOf(config: Config): string {
-  return hash('sha256', JSON.stringify(withoutSecrets(config)));
+  return hash('sha256', JSON.stringify(said(config)));
 }
 
 const keysOf = (section: 'exchange' | 'web' | 'control') =>

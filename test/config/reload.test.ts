@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { diffConfig } from '../../src/config/config.ts';
+import { diffConfig, hashOf } from '../../src/config/config.ts';
 import type { Flags } from '../../src/config/environment.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { fileOf, loadWell, shardSecrets } from './fixture.ts';
@@ -56,6 +56,12 @@ function diff(change: Record<string, unknown>, env: Record<string, string> = {},
   const next = loadWell(JSON.stringify({ ...BASE, ...change }), env, flags);
   return diffConfig(loadWell(JSON.stringify(BASE)).config, next.config);
 }
+
+it('equal files have one hash, wherever they lie', () => {
+  const [here, there] = [BASE, BASE].map((base) => loadWell(JSON.stringify(base)).config);
+  expect(here?.file).not.toBe(there?.file);
+  expect(here && hashOf(here)).toBe(there && hashOf(there));
+});
 
 describe('the markets of a reload', () => {
   const ETH = BASE.markets[1];
