@@ -1,3 +1,4 @@
+import { MARKET_PATTERN } from '../util/nearest.ts';
 import { type Decimal, decimal } from './decimal.ts';
 
 /** Markets that the demonstration has orders in and that the pages name. */
@@ -13,7 +14,7 @@ export const DEMO_MARKETS = [
   'ETH_PERP',
 ] as const;
 
-const FORM = /^[A-Z0-9]{1,20}_[A-Z0-9]{1,20}$/;
+const FORM = new RegExp(MARKET_PATTERN);
 
 /** The name has the form `<BASE>_<QUOTE>` in capital letters and digits. */
 export function isMarketName(name: string): boolean {

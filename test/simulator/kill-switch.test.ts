@@ -43,6 +43,11 @@ test('the document answers the delete of a timer that does not exist with every 
   expect(value).toMatchObject({ market: 'NONE_USDT', types: ['spot', 'margin', 'futures'] });
 });
 
+test('any BASE_QUOTE is a market, however long', async () => {
+  const market = `${'A'.repeat(21)}_USDT`;
+  expect((await ask(signed({ market, timeout: '60' }))).status).toBe(200);
+});
+
 const kindsOf = ({ exchange }: Trader) => exchange.log.since(0).map(({ kind }) => kind);
 
 /** Asks for a timer; `atMs` counts from the start. */
