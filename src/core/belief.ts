@@ -260,34 +260,41 @@ function describeAlteration(
   return said.length === 0 ? null : `the exchange answered with ${said.join(' and ')}`;
 }
 
+/** A newer request of its market was confirmed: nothing that it is answered says anything about now. */
+export function isOvertaken({ belief }: MarketState, attempt: Write | undefined): boolean {
+  return (
+    attempt !== undefined && belief.writes.some(({ id, status }) => status === 'confirmed' && id > attempt.id)
+  );
+}
+
 /** Forgets settled requests that can no longer decide about anything, and folds the rest. */
 export function tidy(state: CoreState, market: MarketState): void {
   const { belief } = market;
   const awaited = onTheirWay(market);
   const confirmed = belief.writes.filter(({ status }) => status === 'confirmed');
   const fences = fencesOf(state, belief);
-  const isOvertaken = (write: Write): boolean =>
+  const isReplaced = (write: Write): boolean =>
     confirmed.some((other) => other.order > write.order && !mayFollow(state, write, other));
   // What it fences and is still awaited would count again without it.
   const fencesAwaited = (write: Write): boolean =>
     fences.includes(write) && awaited.some((other) => isFenced([write], other));
   belief.writes = belief.writes.filter((write) => {
     if (awaited.includes(write)) return true;
-    return !isOvertaken(write) && (fencesAwaited(write) || !isOver(state, belief, write));
+    return !isReplaced(write) && (fencesAwaited(write) || mayDecide(state, belief, write));
   });
   bounds(state, market);
 }
 
-/** Can a settled request decide about nothing any more? */
-function isOver(state: CoreState, belief: Belief, write: Write): boolean {
+/** Can a settled request still decide about anything? */
+function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
   const { monoMs } = state.now;
-  if (write.untilMs > monoMs || (write.purpose !== 'delete' && latestFiring(state, write) > monoMs))
-    return false;
-  // It decides for as long as there is a timer that it may have ended or cut, and a delete for as long as there may be one.
-  return belief.writes.every(
+  const isDelete = write.purpose === 'delete';
+  if (write.untilMs > monoMs || (!isDelete && latestFiring(state, write) > monoMs)) return true;
+  // It does for as long as there is a timer that it may have ended or cut, and a delete for as long as there may be one.
+  return belief.writes.some(
     (other) =>
-      !mayFollow(state, write, other) ||
-      (write.purpose === 'delete' ? other.purpose === 'delete' : other.status !== 'confirmed'),
+      mayFollow(state, write, other) &&
+      (isDelete ? other.purpose !== 'delete' : other.status === 'confirmed'),
   );
 }
 

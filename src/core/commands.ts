@@ -132,7 +132,7 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
-  for (const [name, belief] of state.leftBehind) if (isOver(state, belief)) state.leftBehind.delete(name);
+  for (const [name, belief] of state.leftBehind) if (isSpent(state, belief)) state.leftBehind.delete(name);
   state.settings = settings;
   meetBots(state);
   const added: string[] = [];
@@ -180,7 +180,7 @@ function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): b
 }
 
 /** Nothing of the market can happen at the exchange any more. */
-function isOver(state: CoreState, belief: Belief): boolean {
+function isSpent(state: CoreState, belief: Belief): boolean {
   return !mayFire(state, belief) && belief.writes.every(({ untilMs }) => untilMs <= state.now.monoMs);
 }
 
@@ -190,14 +190,14 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
   const gone = new Set<MarketState>();
   for (const market of state.markets) {
     if (market.leaving === null || onTheirWay(market).length > 0) continue;
-    const isOver = !mayFire(state, market.belief);
+    const isGone = !mayFire(state, market.belief);
     // A timer that has fired is told of before its market is forgotten.
     const isTold = (market.belief.notAfterMs ?? market.firedMs) <= market.firedMs;
-    if (isOver ? !isTold : !market.reached) continue;
+    if (isGone ? !isTold : !market.reached) continue;
     gone.add(market);
     const name = market.settings.market;
     state.leftBehind.set(name, market.belief);
-    const how = howGone(market, isOver);
+    const how = howGone(market, isGone);
     say(out, { kind: 'removed', market: name, how });
   }
   if (gone.size > 0)
@@ -207,9 +207,9 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     );
 }
 
-function howGone({ goal, reached, heldUntilAwakeMs }: MarketState, isOver: boolean) {
+function howGone({ goal, reached, heldUntilAwakeMs }: MarketState, isGone: boolean) {
   if (goal === 'renew-once') return reached ? 'handed_off' : 'kept';
-  if (isOver) return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? 'fired' : 'deleted';
+  if (isGone) return heldUntilAwakeMs !== null ? 'fired' : 'deleted';
   return goal === 'delete' ? 'deleted' : 'kept';
 }
 
@@ -267,11 +267,11 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   const { goal, reached, belief, heldUntilAwakeMs } = market;
   const mayExist = mayFire(state, belief);
   // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
-  const isOwn = market.mayHaveFired || heldUntilAwakeMs < Number.POSITIVE_INFINITY;
+  const isOwn = market.mayHaveFired || heldUntilAwakeMs !== null;
   if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
-    const ranOut = heldUntilAwakeMs <= awakeMs(state);
+    const ranOut = heldUntilAwakeMs !== null && heldUntilAwakeMs <= awakeMs(state);
     return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
   }
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;

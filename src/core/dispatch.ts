@@ -1,4 +1,4 @@
-import { believeWritten, lastsUntilAwakeMs } from './belief.ts';
+import { believeWritten, isOvertaken, lastsUntilAwakeMs } from './belief.ts';
 import { type Effect, type Purpose, say } from './events.ts';
 import {
   answerTimeMs,
@@ -14,7 +14,7 @@ import {
   silentMs,
   untilPressedMs,
 } from './next.ts';
-import { lanePatienceMs, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
+import { lanePatienceMs, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   type Attempt,
   ageMs,
@@ -36,6 +36,9 @@ import {
 /** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
+
+/** A timer that is renewed in time has this share of it left when it is due. */
+const DUE_SHARE = 0.8;
 
 /** An answer may take this many times as long as the market's answers did, and is waited for no longer. */
 const LATE = 1.25;
@@ -170,7 +173,10 @@ const PURPOSE = {
   delete: 'delete',
 } as const satisfies Record<Exclude<Goal, 'leave'>, Purpose>;
 
-/** Writes the market's next attempt. False where it has to wait for a lane, a place or a token; then time or an answer helps. */
+/**
+ * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no lane or token is
+ * free: time or an answer helps, and the others wait as well.
+ */
 function send(
   state: CoreState,
   market: MarketState,
@@ -219,13 +225,6 @@ function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolea
   return true;
 }
 
-/** A newer request of its market was confirmed: nothing that it is answered says anything about now. */
-export function isOvertaken({ belief }: MarketState, attempt: Write | undefined): boolean {
-  return (
-    attempt !== undefined && belief.writes.some(({ id, status }) => status === 'confirmed' && id > attempt.id)
-  );
-}
-
 /** What another request of its market waits for is listened to for a few answer times only. */
 function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
   for (const attempt of attempts) {
@@ -241,7 +240,7 @@ function endIfDone(state: CoreState, market: MarketState): boolean {
     // Only what this process armed is deleted.
     const armed = market.belief.writes.some(({ id, purpose }) => id > 0 && purpose !== 'delete');
     // A stop goes on until its delete is confirmed: else nobody knows which came first, the delete or the firing.
-    const awaits = state.phase.kind === 'stopping' && market.heldUntilAwakeMs < Number.POSITIVE_INFINITY;
+    const awaits = state.phase.kind === 'stopping' && market.heldUntilAwakeMs !== null;
     const isGone = !armed || !mayFire(state, market.belief);
     market.reached = openWrites(market).length === 0 && !awaits && isGone;
   } else if (market.goal === 'trip') {
@@ -278,9 +277,10 @@ function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;
 }
 
-/** The slack that the shortest timer has when it is due. */
+/** The least slack that the shortest timer has when it is due. */
 function leastSlackMs({ markets }: CoreState): number {
-  return markets.reduce((least, { settings }) => Math.min(least, settings.timeoutMs), 600_000) * 0.8 - 1000;
+  const leastMs = Math.min(...markets.map(({ settings }) => settings.timeoutMs));
+  return leastMs * DUE_SHARE - ROUNDING_MS;
 }
 
 /**
@@ -403,11 +403,12 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
-    const saves = isSalvageable(state, market) ? 0 : 1e12;
     // What answers late is told late of: it waits as if it had been tried.
     const late = Math.floor(answerTimeMs(state, market) / silentMs(state));
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
-    const rank = saves + tries * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
+    // What can be saved first, then the fewest tries, then the earliest deadline: of at most 600 s, the longest timer.
+    const saves = isSalvageable(state, market) ? 0 : 1e12;
+    const rank = saves + tries * 1e6 + leftToSaveMs(state, market);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

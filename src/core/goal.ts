@@ -1,6 +1,5 @@
-import { straysUntilMs } from './belief.ts';
 import { type BotWord, type Effect, type Policy, say } from './events.ts';
-import { askFor } from './next.ts';
+import { askFor, DELETE_MS, noStraysFromMs } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
 import {
@@ -52,10 +51,10 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
 /** Where no nonce fences strays a stop's delete waits for them: a timer that would run out meanwhile is guarded until then. */
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
   const { phase, now } = state;
-  if (phase.kind !== 'stopping' || market.goal === 'delete') return false;
-  const untilMs = straysUntilMs(state, market, 'delete');
-  if (untilMs <= now.monoMs || untilMs >= phase.budgetEndMs - 1000) return false;
-  return market.heldUntilAwakeMs - awakeMs(state) < untilMs - now.monoMs + 1000;
+  const { goal, heldUntilAwakeMs } = market;
+  if (phase.kind !== 'stopping' || goal === 'delete' || heldUntilAwakeMs === null) return false;
+  const waitMs = noStraysFromMs(state, market, 'delete') - now.monoMs;
+  return waitMs > 0 && heldUntilAwakeMs - awakeMs(state) < waitMs + DELETE_MS;
 }
 
 /**

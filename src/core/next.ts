@@ -25,6 +25,8 @@ export const UNPROTECTED_GAP_MS = 500;
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
 const FIRST_PROBE_GAP_MS = 5000;
+/** A delete is given this long to be carried out and answered. */
+export const DELETE_MS = 1000;
 
 /** Sets when the market wants its next attempt. Nothing else sets it. */
 export function schedule(state: CoreState, market: MarketState): void {
@@ -54,11 +56,11 @@ export function hurry(state: CoreState, market: MarketState, atMs = state.now.mo
  */
 function nextAttemptMs(state: CoreState, market: MarketState): number {
   const { goal, reached, askedMs, lastWrittenMs } = market;
-  if (reached) return Number.POSITIVE_INFINITY;
+  if (reached || goal === 'leave') return Number.POSITIVE_INFINITY;
   const isAsked = askedMs > Number.NEGATIVE_INFINITY;
   if (goal !== 'guard') {
     const dueMs = isAsked ? askedMs : lastWrittenMs + (sparseGapMs(state, market) ?? UNPROTECTED_GAP_MS);
-    return Math.max(dueMs, noStraysFromMs(state, market));
+    return goal === 'renew-once' ? dueMs : Math.max(dueMs, noStraysFromMs(state, market, goal));
   }
   if (isAsked) return market.staleNonces > 0 ? askedMs : Math.max(askedMs, lastWrittenMs + SHORTEST_GAP_MS);
   return lastWrittenMs + gapToNextMs(state, market);
@@ -168,22 +170,23 @@ function gapOnGridMs(state: CoreState, market: MarketState): number {
 
 /**
  * In a nonce window, and after a change of the key, a renewal of unknown outcome may land behind a delete or a cut and
- * undo it, and a cut behind a delete: they wait until none can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
+ * undo it, and a cut behind a delete: they wait until none can, monotonic milliseconds; 0 where nothing is waited for. A
+ * stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
  */
-function noStraysFromMs(state: CoreState, market: MarketState): number {
-  const straysMs = straysUntilMs(state, market, market.goal === 'trip' ? 'trip' : 'delete');
-  if (straysMs === 0 || market.goal === 'renew-once') return 0;
+export function noStraysFromMs(state: CoreState, market: MarketState, before: 'delete' | 'trip'): number {
+  const straysMs = straysUntilMs(state, market, before);
+  if (straysMs === 0) return 0;
   // What is due may be written this much early.
   const untilMs = straysMs + EARLY_MS;
-  const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - 1000;
-  return hasTime || market.goal === 'trip' ? untilMs : 0;
+  const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - DELETE_MS;
+  return hasTime || before === 'trip' ? untilMs : 0;
 }
 
 /** The slack; where only a stray request makes it doubtful, what the confirmed renewals leave without that one. */
 function likelySlackMs(state: CoreState, market: MarketState): number {
   const { belief, heldUntilAwakeMs } = market;
   if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
-  return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? Math.max(0, heldUntilAwakeMs - awakeMs(state)) : 0;
+  return heldUntilAwakeMs === null ? 0 : Math.max(0, heldUntilAwakeMs - awakeMs(state));
 }
 
 /** Until when a renewal may save the timer, from now on. */

@@ -135,7 +135,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
 /** What is known of the orders of a market whose timer is gone. */
 function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
   if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
-  return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? ': it has fired' : ': its orders stay';
+  return heldUntilAwakeMs !== null ? ': it has fired' : ': its orders stay';
 }
 
 function left(ms: number): string {

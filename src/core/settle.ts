@@ -3,10 +3,11 @@ import {
   believeDeleted,
   believeNotApplied,
   believeUnknown,
+  isOvertaken,
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp, isOpen, isOvertaken, usableBases } from './dispatch.ts';
+import { giveUp, isOpen, usableBases } from './dispatch.ts';
 import {
   type Effect,
   type FailureReason,
@@ -179,10 +180,10 @@ function sayRenewed(
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
   const { market } = attempt;
-  const isFirst = market.heldUntilAwakeMs < Number.POSITIVE_INFINITY;
-  if (isFirst) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
+  const { heldUntilAwakeMs } = market;
+  if (heldUntilAwakeMs !== null) market.mayHaveFired = heldUntilAwakeMs <= awakeMs(state);
   else market.mayHaveFired ||= mayHaveRunOut(state, market);
-  market.heldUntilAwakeMs = Number.POSITIVE_INFINITY;
+  market.heldUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);
   if (market.goal === 'delete') market.reached = true;

@@ -136,8 +136,8 @@ export class MarketState {
   /** How the exchange's last answer differed from what was asked for. */
   altered: string | null = null;
   lastProblem: string | null = null;
-  /** Until when the confirmed renewals kept the timer armed, awake clock; infinite before any, and after a confirmed delete. */
-  heldUntilAwakeMs = Number.POSITIVE_INFINITY;
+  /** Until when the confirmed renewals kept the timer armed, awake clock; null before any, and after a confirmed delete. */
+  heldUntilAwakeMs: number | null = null;
   /** Its last delete was confirmed after that: its orders may be gone. */
   mayHaveFired = false;
   readonly stats = new MarketStats();

@@ -168,15 +168,14 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   // What becomes of a stop's deletes is told at its end.
   const isDeleted =
-    market.goal === 'delete' &&
-    (state.phase.kind === 'stopping' || market.heldUntilAwakeMs === Number.POSITIVE_INFINITY);
+    market.goal === 'delete' && (state.phase.kind === 'stopping' || market.heldUntilAwakeMs === null);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   // A delete without an answer may have come first, once it has left.
   const mayBeDeleted = belief.writes.some(({ purpose, left }) => purpose === 'delete' && left);
   const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
-  const isUnsure = market.heldUntilAwakeMs === Number.POSITIVE_INFINITY && mayHaveRunOut(state, market);
+  const isUnsure = market.heldUntilAwakeMs === null && mayHaveRunOut(state, market);
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);

@@ -159,7 +159,7 @@ function createService({ clock, env, loaded, load, lookAtProcess, manager }: Dae
     apply(next) {
       telling.follow(next);
       inForce.follow(next);
-      guard.takeOver(next);
+      guard.replaceSecrets(next);
       guard.follow(guarded());
     },
   });

@@ -22,12 +22,12 @@ export function createSecrets({ secrets, ...config }: Config) {
     all,
     hide: (text: string) => hideSecrets(text, all()),
     /** True where key or secret differ from those in force so far. */
-    takeOver(found: Config['secrets']): boolean {
+    replaceKey(found: Config['secrets']): boolean {
       const before = credentials;
       credentials = revealPair(found);
       return !isDeepStrictEqual(before, credentials);
     },
-    takeOverOthers(next: Config): void {
+    replaceOthers(next: Config): void {
       others = revealOthers(next);
     },
   };
@@ -72,15 +72,15 @@ export function createGuard(options: GuardOptions) {
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());
-  const takeOver = (found: Config['secrets']): void => {
-    if (!secrets.takeOver(found)) return;
+  const replaceKey = (found: Config['secrets']): void => {
+    if (!secrets.replaceKey(found)) return;
     log.logger.info(
       { event: 'secrets-changed' },
       'The secret files hold a new key: it signs the next request.',
     );
     keeper.credentialsChanged();
   };
-  const keyWatch = createKeyWatch(options, takeOver);
+  const keyWatch = createKeyWatch(options, replaceKey);
   const keeper = createKeeper({
     settings,
     clock,
@@ -95,9 +95,9 @@ export function createGuard(options: GuardOptions) {
   return {
     keeper,
     /** Puts the secrets of a new configuration in force. */
-    takeOver(next: Config): void {
-      secrets.takeOverOthers(next);
-      takeOver(next.secrets);
+    replaceSecrets(next: Config): void {
+      secrets.replaceOthers(next);
+      replaceKey(next.secrets);
     },
     /** Puts everything else of it in force. It differs in nothing but what may change. */
     follow(next: Config): void {
@@ -116,7 +116,7 @@ const REREAD_MS = 1000;
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
   { clock, log, rereadSecrets }: GuardOptions,
-  takeOver: (found: Config['secrets']) => void,
+  replaceKey: (found: Config['secrets']) => void,
 ) {
   let problems = '';
   let cancel: Cancel | null = null;
@@ -127,7 +127,7 @@ function createKeyWatch(
     // The files are read every second; a problem is logged once.
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
-    if (read.kind === 'ok') takeOver(read.secrets);
+    if (read.kind === 'ok') replaceKey(read.secrets);
   }
   function look(): void {
     cancel ??= clock.after(REREAD_MS, () => {
