@@ -22,7 +22,7 @@ export const MEANINGS = {
   70: 'an internal error, all timers were left alone',
   75: 'stopped, but a timer that was to be deleted may stand or have fired',
   77: 'the exchange refuses the key (`check-config --live`), or the daemon refuses the token',
-  78: 'the configuration, or an address of `web.listen`, cannot be used',
+  78: 'the configuration, or an address to listen on, cannot be used',
 } as const satisfies Record<ExitCode, string>;
 
 /** The signals that commands listen to. */
