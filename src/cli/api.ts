@@ -22,12 +22,14 @@ const MOST_BYTES = 64 * 1024;
 /** The arguments of a method of the client, which checks them itself. */
 type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
 
+const STOPS = ['SIGINT', 'SIGTERM'] as const;
+
 const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
 
-async function replyOf(client: Client, name: OperationName, given: unknown): Promise<unknown> {
+async function replyOf(client: Client, name: OperationName, given: unknown, signal: AbortSignal) {
   if (name === 'ping') return { latencyMs: Math.round((await client.ping()) * 1000) / 1000 };
-  const method = client[name] as (request?: unknown) => Promise<unknown>;
-  return WITHOUT_ARGUMENTS.includes(name) ? method() : method(given);
+  const method = client[name] as (...given: readonly unknown[]) => Promise<unknown>;
+  return WITHOUT_ARGUMENTS.includes(name) ? method() : method(given, { signal });
 }
 
 /**
@@ -82,7 +84,10 @@ async function call(
         `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
       );
     }
-    print(await replyOf(client, name, given));
+    const stopping = new AbortController();
+    // Who interrupts an order must be told that it may have been carried out.
+    if (effect === 'moves-money') for (const one of STOPS) edge.onSignal(one, () => stopping.abort());
+    print(await replyOf(client, name, given, stopping.signal));
     if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
   } catch (error) {

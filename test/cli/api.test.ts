@@ -248,6 +248,21 @@ describe('api tells failures apart', () => {
     else expect(asked.value).toMatchObject({ error });
   });
 
+  it('75 for an order that somebody interrupts on its way: it may have been carried out', async () => {
+    const { log } = server.exchange;
+    const before = log.lastSeq();
+    server.addFaults([{ kind: 'hang', mode: 'drop' }]);
+    const child = spawn(process.execPath, [MAIN, 'api', ...withOrder(ORDER, '--yes')], { env });
+    await expect
+      .poll(() => log.since(before).map(({ kind }) => kind), { timeout: 15_000 })
+      .toContain('fault-applied');
+    const said = text(child.stderr);
+    const closed = once(child, 'close');
+    child.kill('SIGINT');
+    expect(await closed).toEqual([75, null]);
+    expect(await said).toMatch(/withdrawn by its signal; look for client_order_id "from-a-shell" before/);
+  });
+
   // That nothing printed holds a secret, `api` looks at itself.
   it.each<[number, readonly string[], object, object]>([
     [
