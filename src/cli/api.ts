@@ -3,7 +3,7 @@ import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/me
 import { listProblems, type Tree } from '../config/problem.ts';
 import { readAccessTokenFile } from '../config/secrets.ts';
 import { checkLayer, DEFAULTS } from '../config/validate.ts';
-import { type Client, createClient } from '../exchange/client.ts';
+import { type CallOptions, type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
@@ -24,12 +24,11 @@ type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
 
 const STOPS = ['SIGINT', 'SIGTERM'] as const;
 
-const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
-
 async function replyOf(client: Client, name: OperationName, given: unknown, signal: AbortSignal) {
   if (name === 'ping') return { latencyMs: Math.round((await client.ping()) * 1000) / 1000 };
-  const method = client[name] as (...given: readonly unknown[]) => Promise<unknown>;
-  return WITHOUT_ARGUMENTS.includes(name) ? method() : method(given, { signal });
+  if (name === 'miningPool') return client.miningPool();
+  const method = client[name] as (request: unknown, options: CallOptions) => Promise<unknown>;
+  return method(given, { signal });
 }
 
 /**
@@ -110,10 +109,8 @@ function readName(text: string | undefined): OperationName {
 
 async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {
   const given = json === undefined ? {} : parse(json === '-' ? await readInput(edge) : json);
-  const takesNone = WITHOUT_ARGUMENTS.includes(name);
-  if (takesNone && (typeof given !== 'object' || Object.keys(given ?? {}).length > 0)) {
+  if (OPERATIONS[name].authentication === 'none' && JSON.stringify(given) !== '{}')
     throw misuse(`${name} takes no arguments; leave the JSON away`);
-  }
   return given;
 }
 

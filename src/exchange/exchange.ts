@@ -277,9 +277,7 @@ export function startPing(
   })
     .then(
       (latencyMs): PingOutcome => ({ ok: true, latencyMs }),
-      (error: unknown): PingOutcome => {
-        const reason = error instanceof NetworkError ? error.reason : 'aborted';
-        const detail = error instanceof NetworkError ? error.message : String(error);
+      ({ reason, message: detail }: NetworkError): PingOutcome => {
         return { ok: false, latencyMs: clock.now().monoMs - begunMs, reason, detail };
       },
     )
