@@ -47,6 +47,7 @@ export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
 
 /** The name that `text` was probably meant to be, `BTC_USDT` for `btc/usdt`, or null. */
 export function nearestMarket(text: string): string | null {
+  if (text.length > LONGEST_WORD) return null;
   const joined = text
     .trim()
     .toUpperCase()

@@ -227,4 +227,7 @@ test('an access token that cannot be read is an error of its own, with its cause
 test('a value of any length makes one short line', async () => {
   const error = await errorOf(client.createNewAddress({ ticker: `${'x'.repeat(10_000)}\n\u2028` as string }));
   expect((error as Error).message).toMatch(/^ticker is "x{200,290}…; allowed: .{20,60}$/u);
+  const market = `x_${'x'.repeat(10_000)}`;
+  const other = await errorOf(client.syncKillSwitch({ market, timeoutSeconds: 60 }));
+  expect((other as Error).message).toMatch(/^market is "x_x{200,290}…; allowed: BASE_QUOTE in capitals$/u);
 });
