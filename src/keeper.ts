@@ -16,9 +16,6 @@ import type { Cancel, Clock, Exchange, Hear, Observer } from './ports.ts';
 
 export type Keeper = ReturnType<typeof createKeeper>;
 
-/** A loop that took no step for this long is not making progress: the core asks for a tick every 500 ms. */
-const LIVE_WITHIN_MS = 5000;
-
 interface Options {
   readonly settings: CoreSettings;
   readonly clock: Clock;
@@ -59,10 +56,7 @@ export function createKeeper(options: Options) {
     /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
     reload: (next: CoreSettings): void => feed({ kind: 'reload', settings: next }),
     settled,
-    snapshot: (): Snapshot => {
-      const now = clock.now();
-      return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
-    },
+    snapshot: (): Snapshot => describe(state, clock.now()),
     /** The same without the sentences, at a cost that may be paid at every step. */
     view: () => new CoreView(state, clock.now()),
     /** Calls `run` after every step, for the watchdog: the loop turns. */

@@ -189,7 +189,7 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
     ...others.map((reason) => cells(null, `  ${reason}`)),
     ...(more > 0 ? [cells(null, `  and ${sayCount(more, 'more reason')}`)] : []),
     ...shown.map((one) => cells('bad', `Orders of ${one.market} ${sayCancelled(one, seen.now)}`)),
-    ...(seen.cancellationCount > shown.length ? [cells('bad', `Orders of ${unnamed} were cancelled`)] : []),
+    ...(seen.cancellationCount > shown.length ? [cells('bad', `  and ${unnamed}`)] : []),
     ...(seen.cancellationCount > 0 ? [cells(null, advice)] : []),
     ...seen.bases.map(describeBase),
     [

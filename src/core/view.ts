@@ -205,12 +205,16 @@ export interface Snapshot {
   readonly cadenceFactor: number;
 }
 
+/** A core that took no step for this long makes no progress: it asks for a tick every 500 ms. */
+const LIVE_WITHIN_MS = 5000;
+
 /** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
 export function describe(state: CoreState, now: Instant): Snapshot {
   const { settings } = state;
   const { phase, authorised, markets, bots } = new CoreView(state, now);
+  const live = sinceStepMs(state, now) < LIVE_WITHIN_MS;
   const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
-  const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
+  const notReady = describeNotReady({ phase, live, markets, bots, nothingGuarded });
   const refused = state.key.refusal.said;
   if (refused !== null) notReady.unshift(`the exchange refuses the API key: ${refused.detail}`);
   return {
@@ -218,7 +222,7 @@ export function describe(state: CoreState, now: Instant): Snapshot {
     ready: notReady.length === 0,
     notReady,
     nothingGuarded,
-    live: true,
+    live,
     authorised,
     shutdownPolicy: settings.shutdown.policy,
     markets,
@@ -292,16 +296,18 @@ export const NOT_GUARDED: Readonly<Record<Hold | BotPhase, readonly [one: string
 const DEAD: Partial<Record<BotPhase, string>> = { stale: 'is silent', failed: 'has failed' };
 
 /**
- * Why the daemon is not ready, a sentence each. Ready means protected: every configured market of a bot that lives is
- * surely armed, no bot is dead, and something is guarded where anything is configured.
+ * Why the daemon is not ready, a sentence each. Ready means protected: the loop turns, every configured market of a bot
+ * that lives is surely armed, no bot is dead, and something is guarded where anything is configured.
  */
 export function describeNotReady({
   phase,
+  live,
   markets,
   bots,
   nothingGuarded,
-}: Pick<Snapshot, 'phase' | 'markets' | 'bots' | 'nothingGuarded'>): string[] {
+}: Pick<Snapshot, 'phase' | 'live' | 'markets' | 'bots' | 'nothingGuarded'>): string[] {
   if (phase !== 'running') return [`the daemon is ${phase}`];
+  const stuck = live ? [] : ['the keeper makes no progress'];
   const living = new Set(
     bots.filter(({ state }) => state === 'alive' || state === 'starting').map(({ bot }) => bot),
   );
@@ -315,7 +321,7 @@ export function describeNotReady({
       ? `${market} is not confirmed armed (${seen.state})`
       : `${market} ${NOT_GUARDED[hold.why][0]}`;
   });
-  const reasons = [...dead, ...unarmed];
+  const reasons = [...stuck, ...dead, ...unarmed];
   const configured = markets.some(({ leaving }) => !leaving);
   return reasons.length === 0 && nothingGuarded !== null && configured ? [nothingGuarded] : reasons;
 }
@@ -331,7 +337,7 @@ export function describeNothingGuarded({
 }: Pick<Snapshot, 'phase' | 'markets' | 'bots'>): string | null {
   if (phase !== 'running' || markets.some(({ wanted }) => wanted)) return null;
   const configured = markets.filter(({ leaving }) => !leaving);
-  if (configured.length === 0) return 'nothing is guarded: no market is configured';
+  if (configured.length === 0) return 'nothing is guarded: no market falls to this daemon';
   const botStates = new Map(bots.map(({ bot, state }) => [bot, state]));
   const groups = [
     ...Map.groupBy(configured, ({ hold, bot }) => NOT_GUARDED[hold?.why ?? botStates.get(bot) ?? 'alive']),

@@ -74,7 +74,7 @@ export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
   const bots = snapshot.bots.filter(({ bot }) => bot === name);
   const markets = snapshot.markets.filter(({ bot }) => bot === name);
   if (bots.length === 0) return null;
-  const seen = { phase: snapshot.phase, markets, bots };
+  const seen = { phase: snapshot.phase, live: snapshot.live, markets, bots };
   const nothingGuarded = describeNothingGuarded(seen);
   const ofKey = snapshot.authorised ? [] : snapshot.notReady.slice(0, 1);
   const notReady = [...ofKey, ...describeNotReady({ ...seen, nothingGuarded })];

@@ -137,6 +137,14 @@ export function nameOf(
   return count === 1 && markets[0] !== undefined ? markets[0].market : sayCount(count, 'market');
 }
 
+/** Whether the document holds all markets in the state: the worst alone, or those searched for, tell no first and no last. */
+export function areAllShown(
+  { markets, marketsByState }: StatusDocument,
+  state: MarketStatus['state'],
+): boolean {
+  return markets.filter((market) => market.state === state).length === marketsByState[state];
+}
+
 interface Trouble {
   readonly tone: Tone;
   readonly text: string;
@@ -154,7 +162,9 @@ export function findHolds(status: StatusDocument): Trouble[] {
     const some = markets.filter((market) => market.state === state);
     return `${nameOf(some, states[state])} ${states[state] === 1 ? 'is' : 'are'}`;
   };
-  const ends = markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []));
+  const ends = areAllShown(status, 'paused')
+    ? markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []))
+    : [];
   const last = ends.length === 0 ? '' : sayTime(Math.max(...ends), status.now);
   const until = last === '' ? '' : states.paused === 1 ? ` until ${last}` : `, the last until ${last}`;
   const arm = 'not guarded until somebody runs killswitchd arm';
@@ -203,13 +213,14 @@ export function findMarketTroubles(status: StatusDocument, now: number): Trouble
   const onRecord = new Set(cancellations.map(({ market }) => market));
   const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
   const refused = sayFrom(of('rejected'), now);
-  const refusedFrom = refused === '' ? 'no timer guards the orders' : `${refused} if it lasts`;
-  const retryFrom = sayFrom(of('retrying'), now);
+  const refusedFrom = refused === '' ? ': no timer guards the orders' : `: ${refused} if it lasts`;
+  const ifSo = areAllShown(status, 'rejected') ? refusedFrom : '';
+  const retryFrom = areAllShown(status, 'retrying') ? sayFrom(of('retrying'), now) : '';
   const otherwise = retryFrom === '' ? '' : `; else ${retryFrom}`;
   const wait = states.retrying === 1 ? 'waits' : 'wait';
   return troublesOf(
     [unsaid > 0, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`],
-    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${named('rejected')}: ${refusedFrom}`],
+    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${named('rejected')}${ifSo}`],
     [states.retrying > 0, 'warn', `${named('retrying')} ${wait} for a renewal to succeed${otherwise}`],
     [states.arming > 0, 'warn', `${named('arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`],
   );
@@ -224,7 +235,10 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
       ? `the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
       : `${sayCount(dead.length)} bots are dead`;
   const running = runningDown != null && runningDown.lastBy > now ? runningDown : null;
-  const because = dead.length === 0 ? '' : `: ${lost}`;
+  const isTheirs = status.markets.every(
+    (one) => !runsDown(one, now) || dead.some(({ bot }) => bot === one.bot),
+  );
+  const because = dead.length > 0 && isTheirs ? `: ${lost}` : '';
   const ending =
     running === null
       ? ''
@@ -252,7 +266,11 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
       [cancelled !== '', 'bad', cancelled],
       [!authorised, 'bad', `The exchange refuses the API key: no timer can be renewed${andFrom}`],
       [outages > 0, 'bad', out],
-      [dead.length > 0 && running === null, 'bad', `${startSentence(lost)}: ${their} timers are not renewed`],
+      [
+        dead.length > 0 && (running === null || !isTheirs),
+        'bad',
+        `${startSentence(lost)}: ${their} timers are not renewed`,
+      ],
     ),
     ...findMarketTroubles(status, now).filter(({ tone }) => tone === 'bad' || !isGeneral),
     ...silent.map(({ url }): Trouble => ({ tone: 'warn', text: `${url} answers no ping` })),
@@ -275,7 +293,7 @@ export function summarise(status: StatusDocument, look: Look): Summary {
     marketCount === 1
       ? ['The timer is armed', 'The timer is not armed']
       : [
-          `All ${sayCount(marketCount)} timers are armed`,
+          marketCount === 0 ? 'No timer is armed' : `All ${sayCount(marketCount)} timers are armed`,
           `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`,
         ];
   const armed = protectedCount === marketCount ? all : some;
@@ -354,7 +372,7 @@ export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
       until === null
         ? 'Paused by an operator.'
         : `Paused by an operator until ${sayTime(until, now)}, then armed again.`,
-    tripped: 'Tripped by an operator: its orders are cancelled. Arm it: killswitchd arm.',
+    tripped: 'Tripped by an operator, to have its orders cancelled. Arm it: killswitchd arm.',
     lapsed: 'Not armed again after its orders were cancelled (onLapse: hold). Arm it: killswitchd arm.',
   };
   const left = leaving ? 'No longer configured; shown until its timer is gone.' : '';

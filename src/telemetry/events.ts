@@ -121,7 +121,10 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
   cadence: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
   stall: (n) =>
-    `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every guarded timer is renewed.`,
+    `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. ` +
+    (n.byMs < 0
+      ? 'Timers and bots go by other clocks.'
+      : 'Every bot is checked, and every guarded timer is renewed.'),
   suspended: describeSuspension,
   resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
   held: describeHold,
@@ -150,9 +153,9 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
 };
 
 const STOPPING = {
-  delete: 'the timers are deleted and the orders stay',
+  delete: 'the timers of living bots are deleted and their orders stay',
   keep: 'the timers are left to fire',
-  handoff: 'every timer is renewed once more for whoever takes over',
+  handoff: 'every timer of a living bot is renewed once more for whoever takes over',
 } as const;
 
 function decimal(value: number): string {

@@ -43,7 +43,8 @@ export const NOT_HELD = 'none';
 const MEANING = {
   timer_expiry_timestamp_seconds:
     'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
-  market_armed_desired: '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
+  market_armed_desired:
+    '1 while the timer should be armed: nobody holds the market, and its bot is alive or not heard yet.',
   market_state: 'Always 1; the label is the state that the market is in.',
   market_held: `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
   timer_timeout_seconds: 'Configured timeout of the timer.',
@@ -55,7 +56,7 @@ const MEANING = {
   market_info: 'Always 1; what is configured for the market.',
   bot_info: 'Always 1; how the bot proves that it lives; mode none: not at all.',
   bot_state: '1 for the state the bot is in, 0 for every other state.',
-  bot_alive: '1 while the bot gives evidence that it lives.',
+  bot_alive: '1 while the bot gives evidence that it lives, and always with mode none.',
   bot_last_evidence_timestamp_seconds:
     'Unix time of the last evidence that the bot lives; 0 where there was none.',
   bot_evidence_ttl_seconds: 'How long one piece of evidence of the bot counts; 0 where nobody watches it.',
@@ -64,7 +65,7 @@ const MEANING = {
   bot_beats_refused_total:
     'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
   bot_beat_gap_seconds: 'Time between a beat that counted and the one before it of the same bot.',
-  ready: '1 while every market of a living bot is armed and no bot is dead.',
+  ready: '1 while every market of a living bot is armed, no bot is dead, and something is guarded.',
   live: "1 while the keeper's loop makes progress.",
   authorised: '0 while the exchange refuses the API key.',
   survivable_outage_seconds:

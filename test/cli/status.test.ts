@@ -66,6 +66,14 @@ describe('status', () => {
     expect(out).toContain('Check the orders, then: killswitchd ack; without control.listen, a restart');
   });
 
+  it('calls no orders cancelled that only may have been, also of markets that it does not name', async () => {
+    const possible = { certainty: 'possible', why: 'unrenewed', byWallMs: inMs(-60_000), count: 1 } as const;
+    const cancelled = Array.from({ length: 8 }, (_, index) => ({ market: `M${index}_USDT`, ...possible }));
+    const { out } = await show(statusOf([BTC], {}, cancelled));
+    expect(out).toContain('  and 3 more markets');
+    expect(out.join('\n')).not.toMatch(/(?:were|are) cancelled/);
+  });
+
   it('says why it is not ready, what is wrong with the exchange, and what is the matter with each market', async () => {
     const paused = { why: 'paused', untilWallMs: inMs(540_000) } as const;
     const tripped = { why: 'tripped', untilWallMs: null } as const;

@@ -20,15 +20,17 @@ interface Made {
   readonly events?: readonly RecentEvent[];
   readonly cancellations?: readonly Cancellation[];
   readonly version?: string;
+  /** What is searched for. */
+  readonly find?: string;
 }
 
 function documentOf(
   changes: Partial<Snapshot> = {},
-  { events = [], cancellations = [], version = '1.2.3' }: Made = {},
+  { events = [], cancellations = [], version = '1.2.3', find = '' }: Made = {},
 ): StatusDocument {
   const now = { ...createSystemClock().now(), wallMs: NOW * 1000 };
   const input = { snapshot: sampleSnapshot(changes), events, cancellations, version, now };
-  return describeStatus({ ...input, startedAtWallMs: 1_795_000_000_000 }, { limit: 200 });
+  return describeStatus({ ...input, startedAtWallMs: 1_795_000_000_000 }, { limit: 200, find });
 }
 
 const look = (changes: Partial<Snapshot>, made?: Made, at: Partial<Look> = {}) => {
@@ -128,6 +130,17 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
     { cancellations: [possible] },
   ],
   ['a bot that died', { markets: [dying], bots: [bot('stale')] }],
+  [
+    'an operator tripped a market, and another bot has failed',
+    {
+      markets: [
+        sampleMarket({ state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } }),
+        eth({ ...unarmed, state: 'suspended', bot: 'taker' }),
+      ],
+      bots: [bot('alive'), bot('failed', 'taker')],
+    },
+  ],
+  ['a shard without markets', { markets: [], bots: [] }],
   ['300 markets of a bot that died', { markets: dead, bots: [bot('stale')] }],
   ['300 markets in an outage', { markets: armed, bases: base({ up: true, pingMs: 1, outage: true }) }],
   ['orders were cancelled', {}, { cancellations: [fired] }],
@@ -176,6 +189,24 @@ describe('the status page', () => {
     });
     // `npx vitest run test/operator/page.test.ts -u` writes it anew.
     await expect(said.join('\n')).toMatchFileSnapshot('page-words.txt');
+  });
+
+  test('says no moment of which only the markets that were searched for are known', () => {
+    const markets = [
+      refused,
+      sampleMarket({ market: 'SOL_USDT', state: 'retrying' }),
+      paused((NOW + 900) * 1000, 'ADA_USDT'),
+      paused((NOW + 60) * 1000, 'ETH_USDT'),
+      eth({ market: 'ETH_BTC', state: 'retrying', expiryWallMs: (NOW + 500) * 1000 }),
+      eth({ market: 'ETH_EUR', state: 'rejected', guaranteedMs: null, expiryWallMs: null }),
+    ];
+    const { sentence, rest } = look({ markets }, { find: 'eth' });
+    expect(`${sentence} · ${rest}`.split(' · ')).toEqual([
+      'The exchange refuses 2 markets',
+      '3 of 6 timers are armed',
+      '2 markets wait for a renewal to succeed',
+      '2 markets are paused: new orders are not guarded',
+    ]);
   });
 
   test('in an outage nothing is green at the top', () => {

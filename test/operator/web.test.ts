@@ -62,6 +62,17 @@ describe('web listener', () => {
     }
   });
 
+  test('a loop that makes no progress is not ready, whoever asks', async () => {
+    const stuck = sampleSnapshot({ live: false });
+    const web = await start(() => stuck);
+    const body = '[-]loop failed: the keeper makes no progress\nreadyz check failed\n';
+    expect(await ask(web, '/readyz')).toMatchObject({ status: 503, body });
+    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
+      ready: false,
+      notReady: ['the keeper makes no progress'],
+    });
+  });
+
   test('readyz?verbose lists every check, the failing ones first', async () => {
     const expired = sampleMarket({
       market: 'ETH_USDT',

@@ -18,6 +18,7 @@ describe('log', () => {
       { ...removed, how: 'handed_off' },
       { ...deleted, mayHaveFired: true },
       { ...EVERY_NOTICE['outage-began'], standsIn: 1 },
+      { ...EVERY_NOTICE.stall, what: 'clock-step', byMs: -2500 },
       // The moment is the latest one: a successor who has until then may come too late.
       ...(['unrenewed', 'policy', 'unheard', 'may-have-fired'] as const).map(
         (why): Notice => ({ kind: 'stopped', left: [{ market: 'BTC_USDT', firesByWallMs, why }] }),
