@@ -91,9 +91,9 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   if (unresolved.length > 0 || first !== -1) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
-  const found = isRecord(values) ? 'the key __proto__' : describe(values);
+  const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [describe(values), []];
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
-  problems.push({ place: at(find(document, []).offset, [], 1), text: wanted });
+  problems.push({ place: at(find(document, path).offset, [], 1), text: wanted });
   return { values: null, problems, place };
 }
 
@@ -186,7 +186,8 @@ function find(document: Document.Parsed, path: Path): { readonly offset: number;
   let end = offset + 1;
   for (const step of path) {
     if (isAlias(node)) node = node.resolve(document);
-    const isStep = ({ key }: Pair) => isScalar(key) && String(key.value) === String(step);
+    const isStep = ({ key }: Pair) =>
+      isScalar<string | null>(key) && String(key.value ?? '') === String(step);
     const pair = isMap(node) ? node.items.find(isStep) : undefined;
     node = isSeq(node) ? node.items[Number(step)] : pair?.value;
     const own = pair?.key ?? node;

@@ -23,7 +23,8 @@ export function nearest(word: string, candidates: readonly string[]): string | n
     if (candidate.length > LONGEST_WORD) continue;
     const known = candidate.toLowerCase();
     const isPart = isPartOf(given, known) || isPartOf(known, given) || isFirstWordOf(word, candidate);
-    const distance = isPart ? 1 : editDistance(given, known);
+    // A slip of one letter is nearer than a part: `API_KEYFILE` begins as API_KEY does, and means API_KEY_FILE.
+    const distance = Math.min(editDistance(given, known), isPart ? 1.5 : Number.POSITIVE_INFINITY);
     if (distance < bestDistance && distance < known.length) {
       best = candidate;
       bestDistance = distance;
