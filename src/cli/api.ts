@@ -215,7 +215,7 @@ function describeFailure(error: unknown) {
   const hint = hintOf(error, said);
   return {
     exitCode,
-    sentence: hint === null ? message : `${message}; ${hint}`,
+    sentence: hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`,
     error: { name, message, ...details },
   };
 }

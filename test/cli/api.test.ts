@@ -290,6 +290,7 @@ describe('api tells failures apart', () => {
     const lacking = await api(withOrder(ORDER, '--yes'), { env: { ...env, KILLSWITCHD_API_KEY: 'reader' } });
     const token = await api(['orderHistory', '--access-token-file', fileWith('another-token')]);
     expect([wrong.code, lacking.code, token.code]).toEqual([77, 77, 77]);
+    expect(lacking.err[0]).toMatch(/perform this action; the exchange refuses the key/);
     expect(token.err[0]).toMatch(/HTTP 401.*refuses the key, its permissions or the token$/);
   });
 
