@@ -16,12 +16,12 @@ export function suggest(word: string | null): string {
 /** The candidate that `word` was probably meant to be, or null where none is near enough. */
 export function nearest(word: string, candidates: readonly string[]): string | null {
   if (word.length > LONGEST_WORD) return null;
-  const given = word.toLowerCase();
+  const given = lettersOf(word);
   let best: string | null = null;
   let bestDistance = Math.max(2, Math.floor(given.length / 3)) + 1;
   for (const candidate of candidates.slice(0, MOST_CANDIDATES)) {
     if (candidate.length > LONGEST_WORD) continue;
-    const known = candidate.toLowerCase();
+    const known = lettersOf(candidate);
     const isPart = isPartOf(given, known) || isPartOf(known, given) || isFirstWordOf(word, candidate);
     // A slip of one letter is nearer than a part: `API_KEYFILE` begins as API_KEY does, and means API_KEY_FILE.
     const distance = Math.min(editDistance(given, known), isPart ? 1.5 : Number.POSITIVE_INFINITY);
@@ -32,6 +32,9 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   }
   return best;
 }
+
+/** `killswitch` of `kill-switch` and of `killSwitch`. */
+const lettersOf = (word: string) => word.toLowerCase().replaceAll(/[-_]/g, '');
 
 /** `/beat` of `/v1/beat`, `timeout` of `timeoutSeconds`. */
 function isPartOf(part: string, whole: string): boolean {

@@ -155,6 +155,8 @@ describe('api ends with 64 and sends nothing', () => {
   const SENT = JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' });
   it.each<[readonly string[], RegExp, string?]>([
     [['minningPool'], /did you mean miningPool\?$/],
+    // As the simulated exchange calls it.
+    [['kill-switch'], /did you mean syncKillSwitch\?$/],
     [[], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
     [['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
     [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],

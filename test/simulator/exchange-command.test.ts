@@ -265,6 +265,7 @@ test.each<[string[], RegExp]>([
   [['--balances', 'usdt=5'], /--balances: found "usdt"; allowed: a ticker such as USDT/],
   [['--limits', 'ping=5,ping=6'], /--limits: found "ping" twice/],
   [['--limits', 'pin=5'], /--limits: found "pin"; allowed: .*; did you mean ping\?/],
+  [['--limits', 'syncKillSwitch=5'], /did you mean kill-switch\?/],
   [['--limits', 'ping=0'], /--limits: ping is 0; allowed: a whole number from 1/],
   [['--token-file', '/nonexistent'], /--token-file: .*/],
   [['--event-log', '/nonexistent/log'], /--event-log: cannot append to \/nonexistent\/log/],

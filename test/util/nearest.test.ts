@@ -28,6 +28,7 @@ describe('the name that was meant', () => {
     ['only its end', '/beat', '/v1/beat'],
     ['only its beginning', 'timeout', 'timeoutSeconds'],
     ['something behind it', 'timeoutSecondsOfAll', 'timeoutSeconds'],
+    ['dashes in the place of capitals', 'kill-switch', 'syncKillSwitch'],
     ['only its first word', 'ttl', 'ttlSeconds'],
   ])('is found where it was written with %s', (_what, word, name) => {
     expect(nearest(word, [name])).toBe(name);
