@@ -12,7 +12,7 @@ import { type Given, readUnchecked, revealed, valid } from './flags.ts';
 /** What the command line says about where the daemon is, as it was written. */
 export type ControlFlags = Given<'control' | 'tokenFile' | 'config'>;
 
-/** Where a daemon is asked: at its control listener, or at the read-only one. */
+/** Where a daemon is asked: at its control listener, or at the web listener. */
 export interface Place {
   readonly kind: 'control' | 'web';
   readonly address: ListenAddress;
@@ -24,7 +24,7 @@ export interface Place {
 const USUAL_SOCKETS = '/run/killswitchd';
 const SOCKET_NAME = 'control.sock';
 const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
-/** The read-only listener of a daemon that is not told otherwise. */
+/** The web listener of a daemon that is not told otherwise. */
 const USUAL_WEB: ListenAddress = { kind: 'tcp', text: '127.0.0.1:17477', host: '127.0.0.1', port: 17477 };
 
 /** The flags that every command has that talks to a running daemon. */
@@ -40,7 +40,7 @@ export function addControlFlags(command: Command): Command {
 
 /** The same, for a command that only reads. */
 export function addReadingFlags(command: Command): Command {
-  const says = 'ask at HOST:PORT of the read-only listener instead of the control listener';
+  const says = 'ask the web listener at HOST:PORT instead of the control listener';
   return addControlFlags(command.option('--web <address>', says));
 }
 
@@ -71,7 +71,7 @@ export async function findControl(
 
 /**
  * Where to ask a daemon what it does: at `web` where it is given, else over the control listener where one is named or
- * configured, else at the read-only listener, which is on by default.
+ * configured, else at the web listener, which is on by default.
  */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });

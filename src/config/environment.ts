@@ -149,7 +149,7 @@ export const SETTINGS: readonly Setting[] = [
   setting('SHARD_COUNT', 'shard.count'),
   setting('SHUTDOWN_POLICY', 'shutdown.policy', { flag: true }),
   text('WEB_LISTEN', 'web.listen', '0.0.0.0:17477', { flag: true, list: true, read: readList })`
-    Addresses of the read-only listener, separated by commas.`,
+    Addresses of the web listener, separated by commas.`,
   text('CONTROL_LISTEN', 'control.listen', SOCKET, { flag: true, list: true, read: readList })`
     Addresses of the control listener, separated by commas.`,
   setting('CONTROL_ACCESS', 'control.access'),

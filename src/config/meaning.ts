@@ -316,7 +316,7 @@ type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>;
 
 const wrongWeb = refuser('HOST:PORT or [IPV6]:PORT with a port from 0 to 65535');
 
-/** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
+/** `HOST:PORT` or `[IPV6]:PORT` of the web listener. */
 export function checkWebListen(text: string): Checked<TcpAddress> {
   const value = readTcp(text);
   return value === null ? wrongWeb(describe(text), meantListen(text)) : ok(value);

@@ -146,7 +146,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
     everySeconds: key({ type: 'number', default: 5, minimum: 1, maximum: 60, examples: [10] })`
       Seconds between two pings of each base address.`,
   }),
-  web: section('The read-only listener.', {
+  web: section('The web listener, which can only be read.', {
     listen: key({
       type: 'array',
       items: { type: 'string', examples: ['127.0.0.1:17477'] },

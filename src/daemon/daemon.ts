@@ -260,7 +260,7 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
   return most;
 }
 
-/** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
+/** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
 async function openListeners(
   { clock, loaded: { config } }: DaemonOptions,
   parts: Parts,

@@ -36,7 +36,7 @@ describe('healthcheck', () => {
     );
   });
 
-  it('asks the read-only listener of a daemon that has no other', async () => {
+  it('asks the web listener of a daemon that has no other', async () => {
     expect(await check(`--ready --web ${await webOf()}`)).toMatchObject(well('ready'));
     // A listener on all addresses, as in a container, is asked at the loopback one.
     const host = (await webOf(() => SICK)).replace('127.0.0.1', '0.0.0.0');
