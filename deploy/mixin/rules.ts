@@ -88,6 +88,8 @@ const selectorOf =
     `${metric}{${[selector, more].filter((text) => text !== '').join(', ')}}`;
 
 const WANTED = 'instance_market:killswitch_wanted_expiry_timestamp_seconds:last';
+/** What tells one daemon from another. */
+const TARGET = 'job, instance, account, cluster, namespace, pod';
 const FAILING = 'instance:killswitch_renewal_failures:ratio_rate5m';
 const SLACK_P05 = 'instance:killswitch_renewal_slack_ratio:p05_10m';
 
@@ -103,7 +105,7 @@ function recordingsOf(s: Select): Recording[] {
       expr: `(((${expiry} > 0) - timestamp(${expiry}) + time() or (${expiry} == 0)) and (${s('killswitch_market_armed_desired')} == 1))
 or
 (
-    (${WANTED} unless on (job, instance, account, cluster, namespace, pod) (${s('up')} == 1))
+    (${WANTED} unless on (${TARGET}) (${s('up')} == 1))
   >
     (time() - 3600)
 )`,
@@ -136,9 +138,9 @@ unless
       lasting: '30s',
       summary: 'No timer surely guards {{ $labels.market }}.',
       description:
-        'The timer of {{ $labels.market }} should be armed, and {{ if eq $value 0.0 }}was never confirmed{{ else }}its ' +
-        'time was up at {{ $value | humanizeTimestamp }}{{ end }}. Its orders were cancelled or may be at any moment; ' +
-        'new orders are not guarded.',
+        'The timer of {{ $labels.market }} should be armed, and {{ if eq $value 0.0 }}none is confirmed{{ else }}its ' +
+        'time was up at {{ $value | humanizeTimestamp }}: its orders were cancelled or may be at any moment{{ end }}. ' +
+        'New orders are not guarded.',
     },
     KillswitchTimerRunningOut: {
       // It is told by the clock, without waiting for another scrape: at half of the timeout, so that the page is out
@@ -171,7 +173,9 @@ unless (changes(${timeout}[15s]) > 0)`,
       dashboard: 'bot',
     },
     KillswitchMarketRejected: {
-      expr: `${s('killswitch_market_state', 'state="rejected"')} == 1`,
+      // A market that was never armed is called rejected while the key is: that is told once.
+      expr: `${s('killswitch_market_state', 'state="rejected"')} == 1
+unless on (${TARGET}) (${s('killswitch_authorised')} == 0)`,
       lasting: '30s',
       summary: 'The exchange refuses the timer of {{ $labels.market }}.',
       description:

@@ -76,6 +76,16 @@ const PAGES: readonly Play[] = [
   only('KillswitchHeldAfterLapse', 'a market that is held after its lapse', held('lapsed'), -5, 10),
   only('KillswitchKeyRefused', 'a key that is refused', { killswitch_authorised: turns(1, 0) }, 10, 20),
   only(
+    'KillswitchKeyRefused',
+    'a key that is refused before anything was armed, and not of each market',
+    {
+      killswitch_authorised: turns(1, 0),
+      'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1),
+    },
+    10,
+    60,
+  ),
+  only(
     'KillswitchMarketRejected',
     'a market that is refused',
     { 'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1) },
