@@ -54,14 +54,10 @@ export function describeEnd({ code, signal }: BotEnd): string {
 export function findObstacle(program: string, path: string | undefined): Unstartable | null {
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
-  // An empty folder in PATH is the current one, and so does `join` have it.
-  const inPath = () => (path ?? '').split(delimiter).map((folder) => join(folder, program));
-  const there = (isPath ? [program] : inPath()).filter((place) =>
-    attempt(() => statSync(place).isFile(), false),
-  );
+  const there = placesOf(program, path);
   const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
   const runnable = there.filter(mayRun);
-  const [missing, ...others] = runnable.map(missingInterpreter);
+  const [missing, ...others] = runnable.map((place) => missingInterpreter(place, path));
   // The system goes on to the next place where an interpreter is not there.
   if (missing === null || others.includes(null)) return null;
   if (missing !== undefined)
@@ -73,14 +69,29 @@ export function findObstacle(program: string, path: string | undefined): Unstart
   return cannotStart(CANNOT_RUN, `${program} is not a file`);
 }
 
+/** The files that the system tries for a program, in its order. */
+function placesOf(program: string, path = ''): string[] {
+  // An empty folder in PATH is the current one, and so does `join` have it.
+  const inPath = () => path.split(delimiter).map((folder) => join(folder, program));
+  return (program.includes('/') ? [program] : inPath()).filter((place) =>
+    attempt(() => statSync(place).isFile(), false),
+  );
+}
+
 /** The system reads no more of a first line. */
 const FIRST_LINE_BYTES = 256;
 
-/** The interpreter that the first line of a script names, where there is none such; null for any other program. */
-function missingInterpreter(program: string): string | null {
-  const [, interpreter = null] = /^#![ \t]*([^ \t\n\0]+)/.exec(attempt(() => beginningOf(program), '')) ?? [];
-  if (interpreter === null || existsSync(interpreter)) return null;
-  return interpreter.replace(/\r$/, ' and a carriage return');
+/** An interpreter, and what env is to find in PATH: one word, and no option, variable or path. */
+const FIRST_LINE = /^#![ \t]*([^ \t\n\0]+)(?:[ \t]+([^ \t\n\0=/-][^ \t\n\0=/]*)[ \t]*(?:\n|$))?/;
+
+/** What the first line of a script names, itself or through env, and is not there; null for any other program. */
+function missingInterpreter(program: string, path: string | undefined): string | null {
+  const [, interpreter, name] = FIRST_LINE.exec(attempt(() => beginningOf(program), '')) ?? [];
+  if (interpreter === undefined) return null;
+  const show = (missing: string) => missing.replace(/\r$/, ' and a carriage return');
+  if (!existsSync(interpreter)) return show(interpreter);
+  if (basename(interpreter) !== 'env' || name === undefined || path === undefined) return null;
+  return placesOf(name, path).length === 0 ? show(name) : null;
 }
 
 function beginningOf(file: string): string {

@@ -107,12 +107,16 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const plain = file('plain', 'no program', 0o644);
     const orphan = file('orphan', '#! /no/such/interpreter -x\n');
     const windows = file('windows', '#!/bin/sh\r\nexit 0\r\n');
+    const unnamed = file('unnamed', '#!/usr/bin/env no-such-python\n');
+    const copied = file('copied', '#!/usr/bin/env sh\r\nexit 0\r\n');
     for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
       [plain, 126, `${plain} may not be executed`],
       [orphan, 127, `the first line of ${orphan} names /no/such/interpreter, which is not there`],
       [windows, 127, `the first line of ${windows} names /bin/sh and a carriage return, which is not there`],
+      [unnamed, 127, `the first line of ${unnamed} names no-such-python, which is not there`],
+      [copied, 127, `the first line of ${copied} names sh and a carriage return, which is not there`],
       [stage.directory, 126, `${stage.directory} is not a file`],
     ] as const) {
       const setting = { env: { ...env, PATH } };
