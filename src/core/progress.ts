@@ -114,7 +114,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
       `${NOT_GUARDED[hold.why][0]} and cannot be paused: the end of the pause would arm it`,
     ];
   }
-  if (goal === 'guard') return ['impossible', 'is guarded: somebody armed it again'];
+  if (goal === 'guard') return ['impossible', 'is guarded again'];
   if (goal === 'delete') {
     if (reached) return ['done', `has no timer any more${describeGone(market)}`];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
@@ -125,10 +125,11 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
     return ['impossible', `${NOT_GUARDED[hold.why][0]} and keeps its timer; it fires within ${left(leftMs)}`];
   }
-  const isAsked = awaited === 'goodbye' && suspensionOf(state, market) === 'bot_goodbye';
+  const suspension = suspensionOf(state, market);
+  const isAsked = awaited === 'goodbye' && suspension === 'bot_goodbye';
   const why = isAsked
     ? 'keeps its timer, as the policy says'
-    : 'keeps its timer: its bot gives no sign of life';
+    : `keeps its timer: its bot ${GONE[suspension ?? 'bot_stale']}`;
   return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
 }
 

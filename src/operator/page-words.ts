@@ -70,8 +70,8 @@ export function sayCause(why: Cancelled['why'], isMany: boolean): string {
     kept: ['its timer was left to run out', 'the timers were left to run out'],
     tripped: ['an operator tripped it', 'an operator tripped them'],
     disarmed: [
-      'its bot was dead, so that its timer could not be deleted',
-      'the bot was dead, so that the timers could not be deleted',
+      'its bot had not been heard, so that its timer could not be deleted',
+      'the bot had not been heard, so that the timers could not be deleted',
     ],
     unrenewed: ['no renewal was confirmed in time', 'no renewal was confirmed in time'],
     deleted_late: [

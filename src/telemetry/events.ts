@@ -252,7 +252,7 @@ const FIRED: { readonly [F in Firing]: string } = {
   bot_failed: 'its bot failed',
   kept: 'it was left to run out',
   tripped: 'an operator tripped it',
-  disarmed: 'it was disarmed or paused while its bot was dead',
+  disarmed: 'it was disarmed or paused before its bot was heard',
   undeleted: 'no delete was confirmed in time',
 };
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
+import { describeNotice } from '../../src/telemetry/events.ts';
 import { armed, BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
 
 describe('disarm', () => {
@@ -203,6 +204,18 @@ describe('pause', () => {
     driver.operate('pause', null, 30_000);
     expect(driver.written(60_000)).toEqual([null]);
   });
+});
+
+test('a timer that is disarmed before its bot was heard fires, and no bot is called dead for it', () => {
+  const driver = armed({ markets: ['AAA:10'], liveness: { mode: 'beat' } });
+  driver.operate('disarm');
+  driver.live(30_000);
+  const [fired] = driver.notices('fired');
+  if (fired === undefined) throw new Error('it has not fired');
+  expect(driver.look().bots).toMatchObject([{ state: 'starting' }]);
+  expect(describeNotice(fired, [], driver.now()).msg).toMatch(
+    /because it was disarmed or paused before its bot was heard\.$/,
+  );
 });
 
 test('a deleted timer is not made again to be tripped when the bot dies', () => {

@@ -77,7 +77,7 @@ test('a refused key makes a trip and a delete impossible until it is good again'
 });
 
 test('a market that somebody armed meanwhile is not deleted', () => {
-  expect(says(armed(), 'disarm')).toBe('impossible: AAA is guarded: somebody armed it again.');
+  expect(says(armed(), 'disarm')).toBe('impossible: AAA is guarded again.');
 });
 
 test('a trip that another command undid is no success, whatever becomes of the timer', () => {
@@ -164,11 +164,18 @@ test('nor is it surely said to have fired where it was overdue before the delete
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
   driver.say('fail');
-  expect(says(driver, 'goodbye')).toMatch(/^impossible: AAA keeps its timer: its bot gives no sign of life/);
+  expect(says(driver, 'goodbye')).toMatch(/^impossible: AAA keeps its timer: its bot has failed/);
   driver.operate('disarm');
   expect(says(driver, 'disarm')).toMatch(
-    /^impossible: AAA keeps its timer: its bot gives no sign of life; it fires within 6\d(\.\d)? s\.$/,
+    /^impossible: AAA keeps its timer: its bot has failed; it fires within 6\d(\.\d)? s\.$/,
   );
+});
+
+test('a bot that beats after its goodbye is guarded again, which nobody has armed', () => {
+  const driver = armed(WATCHED);
+  driver.say('goodbye');
+  driver.say('beat');
+  expect(says(driver, 'goodbye')).toBe('impossible: AAA is guarded again.');
 });
 
 test('a goodbye under another policy keeps the timer, and that is what was asked for', () => {
