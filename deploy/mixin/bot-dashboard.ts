@@ -101,7 +101,7 @@ function botFirstRow(q: Queries): Panel[] {
       title: 'Least slack',
       description:
         'The same as a share of the timeout. In good times it stays above 80 %; KillswitchTimerRunningOut pages below ' +
-        'a third.',
+        'a half.',
       unit: 'percentunit',
       expr: `min((${q.wanted} - time()) / ${timeout})`,
       steps: SHARE,

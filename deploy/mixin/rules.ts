@@ -254,7 +254,8 @@ function warnings(s: Select, volatile: string): Alerts {
       lasting: '30s',
       summary: 'No renewal gets through to {{ $labels.base }}.',
       description:
-        'One renewal at a time is tried as a probe. The timers run on and fire if the outage lasts longer.',
+        'They take another address where sameAccount allows one. Else one at a time is tried as a probe, and the timers ' +
+        'fire if the outage lasts longer.',
     },
     KillswitchNearMiss: {
       expr: `increase(${s('killswitch_overdue_total')}[15m]) > 0`,

@@ -18,7 +18,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 export const MEANINGS = {
   0: 'done; for `run`: a clean stop',
   64: 'the command line makes no sense',
-  69: 'an address cannot be reached, no daemon answers, or `exchange` cannot listen',
+  69: 'an address cannot be reached, no daemon answers, it is impossible as things stand, or `exchange` cannot listen',
   70: 'an internal error, all timers were left alone',
   75: 'stopped, but a timer that was to be deleted may stand or have fired',
   77: 'the exchange refuses the key (`check-config --live`), or the daemon refuses the token',

@@ -100,7 +100,7 @@ function describeStatus({ authorised, markets, bots }: CoreView): string {
   const armed = wanted.flatMap(({ market, sureMs }) => (sureMs === null ? [] : { market, sureMs }));
   const [least] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
   const others =
-    wanted.length === configured.length ? '' : `, ${configured.length - wanted.length} left alone on purpose`;
+    wanted.length === configured.length ? '' : `, ${configured.length - wanted.length} not guarded`;
   const slack = least === undefined ? '' : `, least slack ${seconds(least.sureMs)} (${least.market})`;
   const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
   const guarded = bots.filter(({ bot }) => configured.some((market) => market.bot === bot));
@@ -114,10 +114,10 @@ function describeWaiting(waiting: MarketView | undefined): string {
   return `, bot ${bot} waits for ${market}${why === null ? '' : ` (${why.slice(0, LONGEST_REASON)})`}`;
 }
 
-/** The bot that was silent for longest. One that said goodbye is silent on purpose. */
+/** One that failed, else the bot that was silent for longest. One that said goodbye is silent on purpose. */
 function describeBots(bots: CoreView['bots']): string {
   const silentMs = ({ state, evidenceAgeMs }: BotSnapshot) =>
-    state === 'goodbye' ? -1 : (evidenceAgeMs ?? Number.POSITIVE_INFINITY);
+    state === 'goodbye' ? -1 : state === 'failed' ? Infinity : (evidenceAgeMs ?? Number.MAX_VALUE);
   const [quietest] = bots
     .filter(({ mode }) => mode !== 'none')
     .toSorted((one, other) => silentMs(other) - silentMs(one));
@@ -125,9 +125,9 @@ function describeBots(bots: CoreView['bots']): string {
   const { bot, state, evidenceAgeMs } = quietest;
   if (state === 'failed') return `${bot} has failed`;
   if (state === 'goodbye') return `${bot} said goodbye`;
-  return evidenceAgeMs === null
-    ? `no sign of ${bot} yet`
-    : `${bot} gave a sign ${seconds(evidenceAgeMs)} ago`;
+  if (evidenceAgeMs === null) return `no sign of ${bot} yet`;
+  const gave = state === 'stale' ? 'is silent, its last sign' : 'gave a sign';
+  return `${bot} ${gave} ${seconds(evidenceAgeMs)} ago`;
 }
 
 /** What a stop has left, the worst first. */

@@ -120,13 +120,26 @@ describe('a service manager is told', () => {
     keeper.hear('maker', 'beat', 0);
     keeper.hear('taker', 'goodbye', 0);
     answer(5000);
-    expect(heard.at(-1)?.status).toMatch(/1 left alone on purpose, .*, maker gave a sign \d s ago$/);
+    expect(heard.at(-1)?.status).toMatch(/1 not guarded, .*, maker gave a sign \d s ago$/);
     keeper.hear('maker', 'beat', 0);
     keeper.hear('taker', 'fail', 0);
     answer(5000);
     expect(heard.at(-1)?.status).toMatch(
-      /^2 of 2 markets armed, 1 left alone on purpose, least slack 2\d s \(BBB\), taker has failed$/,
+      /^2 of 2 markets armed, 1 not guarded, least slack 2\d s \(BBB\), taker has failed$/,
     );
+    answer(20_000);
+    expect(heard.at(-1)?.status).toMatch(/^0 of 0 markets armed, 3 not guarded, taker has failed$/);
+    keeper.hear('taker', 'beat', 0);
+    answer(5000);
+    expect(heard.at(-1)?.status).toMatch(
+      /^1 of 1 markets armed, 2 not guarded, .*, maker is silent, its last sign \d+ s ago$/,
+    );
+    keeper.hear('maker', 'beat', 0);
+    answer(5000);
+    keeper.hear('taker', 'beat', 0);
+    keeper.hear('taker', 'fail', 0);
+    answer(5000);
+    expect(heard.at(-1)?.status).toMatch(/taker has failed$/);
     keeper.hear('maker', 'beat', 0);
     answer(5000);
     for (let refused = 0; refused < 3; refused += 1) {
