@@ -293,7 +293,13 @@ export const NOT_GUARDED: Readonly<Record<Hold | BotPhase, readonly [one: string
   failed: ['has a bot that failed', 'have bots that failed'],
 };
 
-const DEAD: Partial<Record<BotPhase, string>> = { stale: 'is silent', failed: 'has failed' };
+/** What is said of a bot that is dead. */
+export const DEAD: Partial<Record<BotPhase, string>> = { stale: 'is silent', failed: 'has failed' };
+
+/** The bots whose markets should be armed. */
+export function livingOf(bots: readonly BotSnapshot[]): ReadonlySet<string> {
+  return new Set(bots.flatMap(({ bot, state }) => (state === 'alive' || state === 'starting' ? bot : [])));
+}
 
 /**
  * Why the daemon is not ready, a sentence each. Ready means protected: the loop turns, every configured market of a bot
@@ -308,9 +314,7 @@ export function describeNotReady({
 }: Pick<Snapshot, 'phase' | 'live' | 'markets' | 'bots' | 'nothingGuarded'>): string[] {
   if (phase !== 'running') return [`the daemon is ${phase}`];
   const stuck = live ? [] : ['the keeper makes no progress'];
-  const living = new Set(
-    bots.filter(({ state }) => state === 'alive' || state === 'starting').map(({ bot }) => bot),
-  );
+  const living = livingOf(bots);
   const dead = bots.flatMap(({ bot, state }) =>
     DEAD[state] === undefined ? [] : [`the bot ${bot} ${DEAD[state]}: its timers are not renewed`],
   );

@@ -1,6 +1,8 @@
 import {
+  DEAD,
   describeNothingGuarded,
   describeNotReady,
+  livingOf,
   type MarketSnapshot,
   type Snapshot,
 } from '../core/view.ts';
@@ -38,9 +40,7 @@ export function judgeLive({ live }: Snapshot): Verdict {
  */
 export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
-  const living = new Set(
-    bots.flatMap(({ bot, state }) => (['alive', 'starting'].includes(state) ? bot : [])),
-  );
+  const living = livingOf(bots);
   const timers = snapshot.markets
     .filter(({ wanted, leaving, bot }) => wanted || (withBots && !leaving && living.has(bot)))
     .map(checkTimer);
@@ -82,8 +82,7 @@ export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
 }
 
 function checkBot({ bot, state }: Snapshot['bots'][number]): Check {
-  const failed = state === 'stale' ? 'it is silent' : state === 'failed' ? 'it has failed' : null;
-  return { name: `bot/${bot}`, failed };
+  return { name: `bot/${bot}`, failed: DEAD[state] === undefined ? null : `it ${DEAD[state]}` };
 }
 
 function checkTimer({ market, wanted, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
