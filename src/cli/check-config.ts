@@ -55,7 +55,7 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   const asJson = flags.format === 'json';
   if (loaded.kind === 'invalid') {
     if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
-    tellWrong(edge, flags, loaded.shown);
+    tellWrong(edge, flags, loaded.shown());
     throw new CommandError(EXIT.config);
   }
   // With --format json the answers of the exchange go to standard error. Errors come last.

@@ -44,7 +44,7 @@ export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const load = () => loadConfig({ env, flags, ...(command && { command }) });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
-  tellWrong(edge, flags, loaded.shown);
+  tellWrong(edge, flags, loaded.shown());
   throw new CommandError(EXIT.config);
 }
 

@@ -65,8 +65,14 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   const at = (offset: number, path: Path, length: number): Place => {
     const { line, col } = lineCounter.linePos(offset);
     const key = path.length === 0 ? '' : ` ${formatPath(path)}`;
-    const from = offset - col + 1;
-    const excerpt = (keyOnly: boolean) => excerptOf(text.slice(from), line, col - 1, keyOnly ? null : length);
+    const excerpt = (keyOnly: boolean) => {
+      // From a comma on, lest a secret be shown without the name before it.
+      const comma = text.indexOf(',', offset - LOOKED_AT);
+      const cut = comma === -1 ? offset : Math.min(comma, offset);
+      const from = col <= LOOKED_AT ? offset - col + 1 : cut;
+      const around = text.slice(from, offset + LOOKED_AT);
+      return excerptOf(around, line, offset - from, keyOnly ? null : length);
+    };
     return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
   const place = (path: Path): Place => {
@@ -97,7 +103,9 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   return { values: null, problems, place };
 }
 
-/** Characters of a line that are shown on either side of a mark. */
+/** Characters of a line that are looked at on either side of a mark: programs write thousands of markets in one line. */
+const LOOKED_AT = 500;
+/** Those that are shown. */
 const SHOWN_AROUND = 60;
 /** A name that is followed by a colon, and what stands behind it. */
 const SECRET_VALUE =

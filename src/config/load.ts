@@ -48,8 +48,8 @@ export type Loaded =
       readonly kind: 'invalid';
       /** One line per mistake: where, what was found, what is allowed, what was probably meant. Never a secret. */
       readonly problems: readonly string[];
-      /** The same for a terminal: with the line of the file, and a mark under what is wrong. */
-      readonly shown: readonly string[];
+      /** The same for a terminal: with the line of the file, and a mark under what is wrong. A reload has no time for it. */
+      readonly shown: () => readonly string[];
     };
 
 export interface LoadOptions {
@@ -153,7 +153,7 @@ function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
 function invalid(problems: readonly Problem[], known: readonly (string | undefined)[]): Loaded {
   const secrets = known.filter((secret) => secret !== undefined);
   const hide = (line: string) => hideSecrets(line, secrets);
-  const shown = showProblems(problems).map(hide);
+  const shown = () => showProblems(problems).map(hide);
   return { kind: 'invalid', problems: listProblems(problems).map(hide), shown };
 }
 

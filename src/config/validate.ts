@@ -70,9 +70,13 @@ function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violation
 
 /** Of a value that may take several forms (a market) only what is wrong with the form it was written in. */
 function withoutOtherForms(violations: readonly Violation[]): Violation[] {
-  const unions = violations.filter(({ keyword }) => keyword === 'anyOf');
+  const unions = new Map(
+    violations.filter(({ keyword }) => keyword === 'anyOf').map((one) => [one.instancePath, one]),
+  );
+  const unionAround = (path: string): Violation | undefined =>
+    path === '' ? undefined : (unions.get(path) ?? unionAround(path.slice(0, path.lastIndexOf('/'))));
   return violations.filter((one) => {
-    const union = unions.find(({ instancePath }) => `${one.instancePath}/`.startsWith(`${instancePath}/`));
+    const union = unionAround(one.instancePath);
     if (union === undefined) return true;
     const formIsKnown = typeof union.data === 'string' || isRecord(union.data);
     if (one === union) return !formIsKnown;

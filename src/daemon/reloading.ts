@@ -125,13 +125,13 @@ async function read(options: ReloadingOptions, known: string): Promise<Loaded> {
   let files = options.secretFiles(options.config());
   for (let rounds = 0; rounds < MOST_ROUNDS; rounds += 1) {
     const why = await findObstacle(options, files, known);
-    if (why !== null) return { kind: 'invalid', problems: [why], shown: [] };
+    if (why !== null) return { kind: 'invalid', problems: [why], shown: () => [] };
     const loaded = options.load();
     const named = loaded.kind === 'ok' ? options.secretFiles(loaded.config) : files;
     if (named.every((file) => files.includes(file))) return loaded;
     files = named;
   }
-  return { kind: 'invalid', problems: [CHANGES], shown: [] };
+  return { kind: 'invalid', problems: [CHANGES], shown: () => [] };
 }
 
 /**

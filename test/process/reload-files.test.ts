@@ -170,6 +170,16 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
   );
 });
 
+test('thousands of mistakes in one line hold up no renewal', { timeout: 90_000 }, async (context) => {
+  const { exchange, daemon } = await guard(context, { timeoutSeconds: 10 });
+  const wrong = Array.from({ length: 3000 }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds: 4 }));
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
+  writeConfig(daemon, JSON.stringify({ ...content, markets: wrong }));
+  daemon.signal('SIGHUP');
+  await eventually('the refusal', 60_000, () => daemon.logged('reload-rejected')[0] ?? null);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+});
+
 describe.concurrent('a file that is looked at every second', { timeout: 60_000 }, () => {
   test('is read again when the link of a ConfigMap leads to another one, and a wrong one is told of once', async (context) => {
     const { exchange, daemon, content, ask } = await play(context, { reload: { pollSeconds: 1 } });
