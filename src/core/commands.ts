@@ -104,7 +104,7 @@ function meetBots(state: CoreState): void {
       state.bots.set(bot, {
         bot,
         state: liveness.mode === 'none' ? 'alive' : 'starting',
-        lastLifeMs: null,
+        lastLifeMs: Number.NEGATIVE_INFINITY,
         lastAwakeMs: awakeMs(state),
         sinceLifeMs: state.lifeMs,
       });

@@ -1,7 +1,6 @@
 import { type BotWord, type Effect, type Policy, say } from './events.ts';
 import { askFor, DELETE_MS, noStraysFromMs } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
-import { TRIP_MS } from './promise.ts';
 import {
   awakeMs,
   awakeSlackMs,
@@ -61,10 +60,10 @@ function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
  * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot dead:
  * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
  */
-function isToBeTripped(state: CoreState, { settings, goal }: MarketState, bot: BotState): boolean {
+function isToBeTripped(state: CoreState, { goal }: MarketState, bot: BotState): boolean {
   const { onStale, ttlMs } = state.settings.liveness;
   if (state.phase.kind === 'stopping') return goal === 'trip';
-  if (onStale !== 'trip' || settings.timeoutMs <= TRIP_MS) return false;
+  if (onStale !== 'trip') return false;
   return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > ttlMs;
 }
 
@@ -88,9 +87,7 @@ function mayStillHear(state: CoreState, bot: BotState): boolean {
 export function isAlive({ settings, lifeMs }: CoreState, bot: BotState, atLifeMs: number = lifeMs): boolean {
   if (settings.liveness.mode === 'none') return true;
   if (bot.state === 'starting') return atLifeMs - bot.sinceLifeMs <= settings.liveness.startupGraceMs;
-  return (
-    bot.state === 'alive' && bot.lastLifeMs !== null && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs
-  );
+  return bot.state === 'alive' && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs;
 }
 
 const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;
@@ -109,8 +106,7 @@ export function follow(state: CoreState, market: MarketState): void {
   const hasFailed = state.bots.get(market.settings.bot)?.state === 'failed';
   if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !hasFailed)) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
-  if (mustNotFire(market))
-    market.firesOnPurpose = awakeSlackMs(state, market) > 0 || market.belief.server === null;
+  if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
   market.goal = goal;
   market.reached = goal === 'leave';
   if (mustNotFire(market) && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
@@ -142,7 +138,7 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
   if (bot === undefined) return;
   if (says === 'beat') {
     const then = lifeAt(state.timebase, saidAtMs(state, agoMs));
-    bot.lastLifeMs = Math.max(bot.lastLifeMs ?? Number.NEGATIVE_INFINITY, then.lifeMs);
+    bot.lastLifeMs = Math.max(bot.lastLifeMs, then.lifeMs);
     bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
     // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
     if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
@@ -150,7 +146,7 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     // word waited for too long: what it said since the start ends its grace.
     else if (bot.state === 'goodbye' || (bot.state === 'starting' && then.lifeMs >= bot.sinceLifeMs))
       changeBot(state, bot, 'stale', out);
-  } else if (says === 'fail' || bot.state !== 'failed') {
+  } else if (bot.state !== 'failed') {
     // A bot that has said that it is broken does not end well any more.
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
   }
@@ -187,7 +183,7 @@ function followBot(state: CoreState, { bot }: BotState): void {
 
 function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[]): void {
   if (bot.state === to) return;
-  const wasAway = bot.state !== 'alive' && bot.state !== 'starting';
+  const wasAway = bot.state !== 'starting';
   bot.state = to;
   const markets = state.markets.filter(({ settings }) => settings.bot === bot.bot);
   // A reload has left it without any: it was told to end, and its silence is nobody's concern.

@@ -177,8 +177,8 @@ export class BaseState {
 export interface BotState {
   readonly bot: string;
   state: BotPhase;
-  /** When the newest evidence was given; null before the first. */
-  lastLifeMs: number | null;
+  /** When the newest evidence was given; infinitely long ago before the first. */
+  lastLifeMs: number;
   /** The same on the clock that steps of the wall clock do not move. */
   lastAwakeMs: number;
   /** When it was configured: what it said since then ends its start-up grace. */

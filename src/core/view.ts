@@ -404,7 +404,8 @@ function describeBots(state: CoreState, now: Instant): BotSnapshot[] {
       bot,
       mode,
       state: phase,
-      evidenceAgeMs: lastLifeMs === null ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs,
+      evidenceAgeMs:
+        lastLifeMs === Number.NEGATIVE_INFINITY ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs,
       ttlMs: mode === 'none' ? null : ttlMs,
     }));
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { BotWord } from '../../src/core/events.ts';
 import { onTheirWay } from '../../src/core/state.ts';
 import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, NOT_SENT, SERVER_EPOCH } from './driver.ts';
 import { armed, deletes } from './stopping.ts';
@@ -369,6 +370,45 @@ describe('the timers of a bot that does not live', () => {
     driver.stop();
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()?.[0]?.why).toBe('policy');
+  });
+
+  test('stay where it said that it failed, also where it says goodbye after that, and where nobody watches it', () => {
+    const said = (mode: 'beat' | 'none', ...words: readonly BotWord[]) => {
+      const driver = createDriver({ liveness: { mode } });
+      driver.arm();
+      for (const word of words) driver.say(word);
+      driver.stop();
+      driver.live(8000);
+      return deletes(driver);
+    };
+    expect(said('beat', 'beat', 'fail', 'goodbye')).toEqual([]);
+    expect(said('none', 'fail')).toEqual([]);
+    expect(said('beat', 'beat', 'goodbye')).toHaveLength(1);
+  });
+
+  test('are deleted where it falls silent after that was decided', () => {
+    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 1000 } });
+    driver.arm();
+    driver.say('beat');
+    driver.stop();
+    driver.live(600);
+    driver.say('beat');
+    driver.live(3000, 20, (write) => driver.settle(write, NOT_SENT));
+    driver.live(1000);
+    expect(driver.notices('deleted')).toHaveLength(1);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('are not guarded until then where a reload has taken their market out', () => {
+    const options = { liveness: { mode: 'beat' } } as const;
+    const driver = createDriver({ ...options, markets: ['AAA', 'BBB'] });
+    driver.arm();
+    driver.live(7000, 20, () => {});
+    driver.reload({ ...options, markets: ['BBB'] });
+    const { length } = driver.writes;
+    driver.stop();
+    driver.live(4000);
+    expect(new Set(driver.writes.slice(length).map(({ market }) => market))).toEqual(new Set(['BBB']));
   });
 
   test('are not handed over either', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, SERVER_EPOCH } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -178,6 +178,41 @@ describe('a bot that speaks for itself', () => {
     expect(driver.notices('suspended')).toMatchObject([{ market: 'AAA', why }]);
     driver.say('beat');
     expect(renewalsIn(driver, 5000).length).toBeGreaterThan(3);
+  });
+
+  test('of a failure stays failed, whatever old beat is found, and is told once with when the last timer fires', () => {
+    const driver = watched({ ttlMs: 1000 }, { markets: ['AAA:10', 'BBB:60', 'CCC:30', 'NONE:60'] });
+    driver.live(2000, 20, (write) =>
+      write.market === 'NONE' ? driver.settle(write, NO_MARKET) : driver.apply(write),
+    );
+    for (const says of ['beat', 'beat', 'fail', 'goodbye', 'fail'] as const) driver.say(says);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 1500 });
+    const suspended = driver.notices('suspended');
+    const lastMs = Math.max(...suspended.map(({ firesByWallMs }) => firesByWallMs ?? 0));
+    expect(suspended.map(({ market, firesByWallMs }) => [market, firesByWallMs === lastMs])).toEqual([
+      ['AAA', false],
+      ['BBB', true],
+      ['CCC', false],
+      ['NONE', false],
+    ]);
+    expect(driver.notices('bot')).toMatchObject([
+      { state: 'alive', firesByWallMs: null },
+      { state: 'failed', firesByWallMs: lastMs },
+    ]);
+    driver.say('beat');
+    driver.say('goodbye');
+    expect(driver.notices('bot').at(-1)).toMatchObject({ state: 'goodbye', firesByWallMs: null });
+  });
+
+  test('while its first renewal is on its way has a timer that fires on purpose, which is no lapse', () => {
+    const driver = watched();
+    driver.say('beat');
+    const first = driver.takeOne();
+    driver.say('fail');
+    driver.apply(first);
+    driver.live(70_000);
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'bot_failed' }]);
+    expect(driver.notices('lapsed')).toEqual([]);
   });
 });
 

@@ -108,6 +108,20 @@ describe('a market that leaves', () => {
     expect(removed(unrenewed)).toEqual([['AAA', 'kept']]);
   });
 
+  test('for another shard keeps its timer, also where a bot that was dead at the disarming comes back', () => {
+    const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
+    const driver = createDriver({ ...watched, markets: ['AAA', 'BBB'] });
+    driver.arm();
+    driver.live(7000, 20, () => {});
+    driver.say('fail');
+    driver.operate('disarm', ['AAA']);
+    driver.reload({ ...watched, markets: ['BBB'], movedAway: ['AAA'] });
+    driver.say('beat');
+    for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
+    driver.live(5000);
+    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null)).toEqual([]);
+  });
+
   test('does not go before what is on its way is answered', () => {
     const driver = armed(KEEP);
     driver.live(5000, 20, () => {});
