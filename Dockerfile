@@ -43,5 +43,5 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
 # In a pod whose containers share their processes it is not process 1, and reaps all the same (-s).
-ENTRYPOINT ["/tini", "-s", "--", "/nodejs/bin/node", "--disable-sigusr1", "--max-semi-space-size=4", "/app/dist/main.js"]
+ENTRYPOINT ["/tini", "-s", "--", "/nodejs/bin/node", "--disable-sigusr1", "--max-semi-space-size=4", "--max-old-space-size=2000", "/app/dist/main.js"]
 CMD ["run"]

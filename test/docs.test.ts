@@ -142,7 +142,7 @@ const OTHER_FLAGS =
   `
   --experimental-vm-modules --unix-socket --coverage --mutate --pack-destination --strip-components --prefix --omit
   --ignore-scripts --no-same-owner --cluster --now --allow-downgrades --no-pager --user --namespace --quick
-  --cpu-prof --disable-sigusr1 --max-semi-space-size`.match(/\S+/g) ?? [];
+  --cpu-prof --disable-sigusr1 --max-semi-space-size --max-old-space-size`.match(/\S+/g) ?? [];
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {

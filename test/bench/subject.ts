@@ -48,7 +48,8 @@ export async function startDaemon(rig: Rig, options: DaemonOptions) {
   writeFileSync(configFile, JSON.stringify(configOf(options, web, socketPath)));
   const { flags = [], alone = false } = options;
   const { cores, env } = rig;
-  const node = ['--max-semi-space-size=4', ...flags, rig.bundle('dist/main.js')];
+  const memory = ['--max-semi-space-size=4', '--max-old-space-size=2000'];
+  const node = [...memory, ...flags, rig.bundle('dist/main.js')];
   const how = { cores, on: 'subject', logFile, env, channel: flags.length > 0 } as const;
   const running = startNode([...node, 'run', '--config', configFile], how);
   const get = async (path: string) => (await fetch(`http://${web}${path}`)).text();

@@ -49,9 +49,10 @@ function filesIn(folder: string): string[] {
 it('the image tells what it is, a user by number, a clean stop, the port, and a health check without a shell', () => {
   const { Labels, ExposedPorts, ...config } = image.config;
   const node = ['/nodejs/bin/node', '--disable-sigusr1'];
+  const memory = ['--max-semi-space-size=4', '--max-old-space-size=2000'];
   expect(config).toMatchObject({
     User: '65532:65532',
-    Entrypoint: ['/tini', '-s', '--', ...node, '--max-semi-space-size=4', '/app/dist/main.js'],
+    Entrypoint: ['/tini', '-s', '--', ...node, ...memory, '/app/dist/main.js'],
     Cmd: ['run'],
     StopSignal: 'SIGTERM',
     WorkingDir: '/app',

@@ -295,7 +295,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   });
 
   test('is understood without the descriptor too, by way of systemd-notify', async () => {
-    const plain = `/opt/killswitchd/bin/node --disable-sigusr1 --max-semi-space-size=4 /opt/killswitchd/dist/main.js run --config ${CONFIG}`;
+    const plain = `/opt/killswitchd/bin/node --disable-sigusr1 --max-semi-space-size=4 --max-old-space-size=2000 /opt/killswitchd/dist/main.js run --config ${CONFIG}`;
     await host.dropIn('NotifyAccess=all', 'WatchdogSec=6s', 'ExecStart=', `ExecStart=${plain}`);
     const pid = await show('MainPID');
     await sleep(10_000);
