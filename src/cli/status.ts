@@ -175,7 +175,7 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
   const shown = seen.cancellations.slice(0, NAMES_SHOWN);
   const unnamed = sayCount(seen.cancellationCount - shown.length, 'more market');
   const only = seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : '';
-  const advice = `Check the orders, then: killswitchd ack${only}; without control.listen, a restart`;
+  const advice = `Check the orders, then: killswitchd ack${only} (without control.listen: restart the daemon)`;
   const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
   return [
     [

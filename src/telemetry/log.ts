@@ -243,7 +243,7 @@ const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
 /**
  * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
  * Of a flood of one event (a thousand markets that lapse together) ten lines in ten seconds are written, and then one
- * that names the markets of the others, so that an outage takes tens of lines and no lapsed market goes unnamed.
+ * that names the markets of the others, up to 500 of them, so that an outage takes tens of lines.
  */
 export function tellNotices(logger: Logger, recent: RecentEvents, bases: readonly string[]): Observer {
   const floods = new Map<string, Flood>();
