@@ -63,7 +63,9 @@ describe('status', () => {
     expect(out).toContain(
       `Orders of OLD_USDT may have been cancelled by ${at}: its timer may have fired before it was deleted (2 times)`,
     );
-    expect(out).toContain('Check the orders, then: killswitchd ack (without control.listen: restart the daemon)');
+    expect(out).toContain(
+      'Check the orders, then: killswitchd ack (without control.listen: restart the daemon)',
+    );
   });
 
   it('calls no orders cancelled that only may have been, also of markets that it does not name', async () => {
