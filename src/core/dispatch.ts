@@ -109,7 +109,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   const left: MarketState[] = [];
   let isFull = false;
   for (const [place, market] of state.queue.entries()) {
-    if (!isDue(state, market) || probes.has(market)) continue;
+    if (!isDue(state, market)) continue;
     // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
     if (isFull && market.goal === 'guard' && !isHung(state, market)) {
       left.push(market);
@@ -184,7 +184,7 @@ function send(
   isProbe: boolean,
   out: Effect[],
 ): boolean {
-  if (market.goal === 'leave' || market.reached || endIfDone(state, market)) return true;
+  if (market.goal === 'leave' || endIfDone(state, market)) return true;
   const open = openWrites(market);
   const purpose = PURPOSE[market.goal];
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
@@ -351,8 +351,7 @@ function routeFor(state: CoreState, market: MarketState): BaseState | null {
   const bases = usableBases(state);
   const open = bases.filter(isOpen);
   if (open.length === 0) return hasFailed(state, market) ? null : (bases[0] ?? null);
-  const tries =
-    market.streak === 0 && !hasFailed(state, market) ? 0 : openWrites(market).length + market.streak;
+  const tries = hasFailed(state, market) ? openWrites(market).length + market.streak : 0;
   return open[tries % open.length] ?? null;
 }
 

@@ -111,7 +111,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   const { monoMs } = state.now;
   const durationMs = ageMs(state, attempt);
   const slackBeforeMs = awakeSlackMs(state, market);
-  const wasArmed = belief.notBefore !== null && slackBeforeMs > 0;
+  const wasArmed = slackBeforeMs > 0;
   const hadTimer = belief.server !== null;
   // A timer that was left to fire, and is wanted again, says nothing about how well renewals are in time.
   const slackRatio =
@@ -141,7 +141,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
-    const first = !wasArmed && belief.notBefore !== null && awakeSlackMs(state, market) > 0;
+    const first = !wasArmed && awakeSlackMs(state, market) > 0;
     sayRenewed(state, attempt, timer, first, slackRatio, out);
   }
   calm(market);
@@ -430,7 +430,7 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
 /** Until when the first of these timers is surely armed, but for those meant to fire, Unix milliseconds; null: none is. */
 function firstExpiry(state: CoreState, markets: readonly MarketState[]): number | null {
   const slacks = markets
-    .filter(({ goal, reached }) => !reached && goal !== 'leave' && goal !== 'trip')
+    .filter(({ goal, reached }) => !reached && goal !== 'trip')
     .map((market) => awakeSlackMs(state, market))
     .filter((ms) => ms > 0);
   return slacks.length === 0 ? null : state.now.wallMs + slacks.reduce((one, other) => Math.min(one, other));

@@ -198,6 +198,16 @@ describe('pause', () => {
     expect(driver.progress('pause').state).toBe('impossible');
   });
 
+  test('stays a pause where the timer had run out before it, also under onLapse hold', () => {
+    const driver = createDriver({ markets: ['AAA:10'], onLapse: 'hold' });
+    driver.arm();
+    driver.wait(9500);
+    driver.operate('pause', null, 600_000);
+    driver.wait(60_000);
+    expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', held: false }]);
+    expect(driver.notices('held').map(({ why }) => why)).toEqual(['paused']);
+  });
+
   test('does not make a timer in the end for a bot that died meanwhile', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     driver.say('beat');

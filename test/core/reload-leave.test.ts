@@ -146,6 +146,30 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([['AAA', 'kept']]);
   });
 
+  test.each([
+    ['was handed off', [['AAA'], []], [60]],
+    ['was being deleted', [[], ['AAA'], ['AAA']], []],
+  ])('for another shard is not deleted by the reloads that follow, where it %s', (_what, reloads, asked) => {
+    const driver = armed();
+    driver.live(7000, 20, (write) => {
+      if (write.market === 'BBB') driver.apply(write);
+    });
+    for (const movedAway of reloads) driver.reload({ markets: ['BBB'], movedAway });
+    const { length } = driver.writes;
+    for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
+    driver.live(2000);
+    const ofAAA = driver.writes.slice(length).filter(({ market }) => market === 'AAA');
+    expect(ofAAA.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual(asked);
+  });
+
+  test('is left to its policy by a command for all markets', () => {
+    const driver = armed(KEEP);
+    driver.live(7000, 20, () => {});
+    driver.reload({ ...KEEP, markets: ['BBB'] });
+    driver.operate('disarm');
+    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
+  });
+
   test('goes at once where no timer of it can exist', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
@@ -235,6 +259,13 @@ describe('a market that comes back', () => {
     expect(status?.state).toBe('armed');
     expect(status?.guaranteedMs).toBeGreaterThan(50_000);
     expect(driver.takeOne()).toMatchObject({ market: 'AAA', timeoutSeconds: 60 });
+  });
+
+  test('has had no lapse where the timer that it left behind may be firing by then', () => {
+    const driver = away(58_500);
+    driver.live(1000);
+    expect(driver.notices('renewed').filter(({ market }) => market === 'AAA')).toHaveLength(2);
+    expect(driver.notices('lapsed')).toEqual([]);
   });
 
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
