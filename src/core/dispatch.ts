@@ -50,15 +50,17 @@ const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what has time; then what has lapsed or is new. After a few seconds that goes before what has time, and
- * every few seconds one market before all others: those that use up the budget or the wire must not leave it unarmed.
+ * their time; then what has time, the least share of its timeout first, so that short timers leave tokens to long ones;
+ * then what has lapsed or is new. After a few seconds that goes before what has time, and every few seconds one market
+ * before all others: those that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
   if (!isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
-  return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
+  if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
+  return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
 }
 
 /**
