@@ -116,7 +116,9 @@ export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, 
 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(daemon: ControlSources) {
-  const send = createSender(daemon.clock);
+  const send = createSender(daemon.clock, () => {
+    throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
+  });
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
     if (underWay >= MAX_COMMANDS)
@@ -143,11 +145,8 @@ export function createRoutes(daemon: ControlSources) {
       if (!call.begin()) return reply.hijack();
       const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
       void reply.code(status);
-      if (!Buffer.isBuffer(body))
-        return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
-      const sent = await send(reply, async () => body);
-      if (sent === null) throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
-      return sent;
+      if (Buffer.isBuffer(body)) return send(reply, async () => body);
+      return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
     };
   };
   return (app: FastifyInstance): void => {

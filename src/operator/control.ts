@@ -7,13 +7,10 @@ import { didYouMean } from '../util/nearest.ts';
 import { describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody, type Refusal } from './control-sources.ts';
-import { codeOf, limitConnections, SCHEMAS } from './listen.ts';
+import { codeOf, EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
-export interface ControlOptions {
-  readonly listen: readonly ListenAddress[];
-  /** Connections that each of them may have; 256 where it is not given, and never more. */
-  readonly mostConnections?: number | undefined;
+interface ControlOptions extends ListenOptions {
   /** Who may connect to the Unix sockets; the user of this process unless given. */
   readonly access?: SocketAccess;
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
@@ -35,13 +32,7 @@ const IDLE_MS = 90_000;
 /** Requests that one connection may send ahead without waiting for their replies. */
 const MAX_AHEAD = 16;
 
-const HEADERS = {
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'content-type': 'application/json; charset=utf-8',
-  'cross-origin-resource-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-} as const;
+const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=utf-8' } as const;
 
 /**
  * Opens the control listeners. A Unix socket can be connected to by root and those whom `access` names only, from its
@@ -61,23 +52,21 @@ export function startControl(options: ControlOptions) {
   return openAll('control', options.listen, create, options.access);
 }
 
-interface Talk {
-  unanswered: number;
+class Talk {
+  unanswered = 0;
   /** Of those, the requests that have begun to change something. */
-  begun: number;
+  begun = 0;
   /** The last bytes could not be read: commands that have not begun are dropped. */
-  broken: boolean;
+  broken = false;
   /** Too many requests were sent ahead: one refusal says so, and the rest is ignored. */
-  over: boolean;
+  over = false;
 }
+const talks = new WeakMap<Socket, Talk>();
 
-function createTalks() {
-  const talks = new WeakMap<Socket, Talk>();
-  return (socket: Socket): Talk => {
-    const talk = talks.get(socket) ?? { unanswered: 0, begun: 0, broken: false, over: false };
-    talks.set(socket, talk);
-    return talk;
-  };
+function talkOf(socket: Socket): Talk {
+  const talk = talks.get(socket) ?? new Talk();
+  talks.set(socket, talk);
+  return talk;
 }
 
 function createListener(
@@ -88,7 +77,6 @@ function createListener(
 ): FastifyInstance {
   const { sources } = options;
   const checkSender = createSenderCheck(address, options.token);
-  const talkOf = createTalks();
   const refuse = refuser(options);
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
     if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
@@ -98,8 +86,7 @@ function createListener(
   const app = fastify({
     ...LIMITS,
     schemaErrorFormatter: describeMistake,
-    clientErrorHandler: (error, socket) =>
-      endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
+    clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
     frameworkErrors: (_error, _request, reply) =>
       void refuse(reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
   });
@@ -181,7 +168,8 @@ const LIMITS = {
  * Answers what cannot be read as HTTP. A command over the same connection that has not begun never will: what cannot be
  * read may be its body, and without a body it would be meant for all markets.
  */
-function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: ControlSources): void {
+function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): void {
+  const talk = talkOf(socket);
   const code = codeOf(error);
   if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
   const { code: reason, message, status } = refusalOf(code, UNREADABLE);

@@ -2,9 +2,23 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { Ajv } from 'ajv';
 import type { FastifyServerOptions } from 'fastify';
-import type { Clock } from '../ports.ts';
+import type { Clock, ListenAddress } from '../ports.ts';
 
 export type ListenerName = 'web' | 'control';
+
+export interface ListenOptions {
+  readonly listen: readonly ListenAddress[];
+  /** Connections that each of them may have; 256 where it is not given, and never more. */
+  readonly mostConnections?: number | undefined;
+}
+
+/** What every reply says, whichever the listener. */
+export const EVERY_HEADER = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+} as const;
 
 /** A listener could not be opened. The message names the address, the cause and what to do. */
 export class ListenError extends Error {
@@ -53,10 +67,8 @@ const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
-interface Limit {
+interface Limit extends Pick<ListenOptions, 'mostConnections'> {
   readonly clock: Clock;
-  /** 256 where it is not given, and never more. */
-  readonly mostConnections?: number | undefined;
   /** Whether somebody waits for an answer on a connection. */
   readonly busy?: (socket: Socket) => boolean;
   /** A connection was refused, or closed before it had sent a whole request. */

@@ -31,13 +31,12 @@ export function saySeconds(seconds: number): string {
   if (seconds > 0 && seconds < 0.9995) return `${Math.round(seconds * 1000)}\u00a0ms`;
   if (seconds < 10) return `${Math.round(seconds * 10) / 10}\u00a0s`;
   const whole = Math.floor(seconds);
-  if (whole < 120) return `${whole}\u00a0s`;
   const minutes = Math.floor(whole / 60);
-  if (minutes < 120) return units(minutes, 'min', whole % 60, 's');
   const hours = Math.floor(minutes / 60);
-  return hours < 48
-    ? units(hours, 'h', minutes % 60, 'min')
-    : units(Math.floor(hours / 24), 'd', hours % 24, 'h');
+  if (whole < 120) return `${whole}\u00a0s`;
+  if (minutes < 120) return units(minutes, 'min', whole % 60, 's');
+  if (hours < 48) return units(hours, 'h', minutes % 60, 'min');
+  return units(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
 /** Unix seconds as a time of day in UTC, with the date where `near` is more than 20 hours away. */
@@ -64,22 +63,18 @@ export function toneOf(state: string): Tone {
 
 /** Why the orders of a market, or of several, were cancelled. */
 export function sayCause(why: Cancelled['why'], isMany: boolean): string {
-  const causes = {
-    bot_stale: ['its bot was silent', 'the bot was silent'],
-    bot_failed: ['its bot failed', 'the bot failed'],
-    kept: ['its timer was left to run out', 'the timers were left to run out'],
-    tripped: ['an operator tripped it', 'an operator tripped them'],
-    disarmed: [
-      'its bot had not been heard, so that its timer could not be deleted',
-      'the bot had not been heard, so that the timers could not be deleted',
-    ],
-    unrenewed: ['no renewal was confirmed in time', 'no renewal was confirmed in time'],
-    deleted_late: [
-      'its timer may have fired before it was deleted',
-      'the timers may have fired before they were deleted',
-    ],
-  } as const;
-  return causes[why][isMany ? 1 : 0];
+  const [its, timer, was, it, they] = isMany
+    ? ['the', 'timers', 'were', 'them', 'they']
+    : ['its', 'timer', 'was', 'it', 'it'];
+  return {
+    bot_stale: `${its} bot was silent`,
+    bot_failed: `${its} bot failed`,
+    kept: `${its} ${timer} ${was} left to run out`,
+    tripped: `an operator tripped ${it}`,
+    disarmed: `${its} bot had not been heard, so that ${its} ${timer} could not be deleted`,
+    unrenewed: 'no renewal was confirmed in time',
+    deleted_late: `${its} ${timer} may have fired before ${they} ${was} deleted`,
+  }[why];
 }
 
 /** What became of a market's orders: `were cancelled by 12:03:11: its bot was silent`. */
@@ -114,14 +109,9 @@ export function stateOfBase({ up, outage }: StatusDocument['bases'][number]): st
 }
 
 export function stateOfBot({ mode, state }: StatusDocument['bots'][number]): string {
-  const words = {
-    starting: 'not heard yet',
-    stale: 'silent',
-    goodbye: 'said goodbye',
-    alive: 'alive',
-    failed: 'failed',
-  };
-  return mode === 'none' ? 'not watched' : words[state];
+  const others = { starting: 'not heard yet', stale: 'silent', goodbye: 'said goodbye' };
+  if (mode === 'none') return 'not watched';
+  return state === 'alive' || state === 'failed' ? state : others[state];
 }
 
 /** Whether a timer runs down: nobody renews it, and the orders are cancelled when it fires. */
@@ -130,53 +120,43 @@ export function runsDown({ wanted, state, firesBy }: MarketStatus, now: number):
 }
 
 /** `BTC_USDT`, or `3 markets`. */
-export function nameOf(
-  markets: readonly { readonly market: string }[],
-  count: number = markets.length,
-): string {
-  return count === 1 && markets[0] !== undefined ? markets[0].market : sayCount(count, 'market');
+export function nameOf(market: string | undefined, count: number): string {
+  return count === 1 && market !== undefined ? market : sayCount(count, 'market');
+}
+
+/** The same of the markets in a state. */
+export function nameIn({ markets, marketsByState }: StatusDocument, state: MarketStatus['state']): string {
+  return nameOf(markets.find((market) => market.state === state)?.market, marketsByState[state]);
 }
 
 /** Whether the document holds all markets in the state: the worst alone, or those searched for, tell no first and no last. */
-export function areAllShown(
-  { markets, marketsByState }: StatusDocument,
-  state: MarketStatus['state'],
-): boolean {
-  return markets.filter((market) => market.state === state).length === marketsByState[state];
+export function areAllShown(status: StatusDocument, state: MarketStatus['state']): boolean {
+  return status.markets.filter((one) => one.state === state).length === status.marketsByState[state];
 }
 
-interface Trouble {
-  readonly tone: Tone;
-  readonly text: string;
-}
-
-export function troublesOf(...found: readonly (readonly [boolean, Tone, string])[]): Trouble[] {
-  return found.flatMap(([isSo, tone, text]) => (isSo ? { tone, text } : []));
-}
+/** What may be wrong, and whether it is. */
+type Trouble = readonly [isSo: boolean, tone: Tone, text: string];
 
 /** What somebody wanted so: holds, and bots that nobody watches. */
-export function findHolds(status: StatusDocument): Trouble[] {
+export function findHolds(status: StatusDocument): readonly Trouble[] {
   const { marketsByState: states, bots, markets } = status;
   const unguarded = status.nothingGuarded ?? '';
-  const of = (state: 'paused' | 'disarmed'): string => {
-    const some = markets.filter((market) => market.state === state);
-    return `${nameOf(some, states[state])} ${states[state] === 1 ? 'is' : 'are'}`;
-  };
-  const ends = areAllShown(status, 'paused')
-    ? markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []))
-    : [];
-  const last = ends.length === 0 ? '' : sayTime(Math.max(...ends), status.now);
-  const until = last === '' ? '' : states.paused === 1 ? ` until ${last}` : `, the last until ${last}`;
-  const arm = 'not guarded until somebody runs killswitchd arm';
+  const is = (state: 'paused' | 'disarmed'): string => (states[state] === 1 ? 'is' : 'are');
+  const ends = markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []));
+  const isKnown = ends.length > 0 && areAllShown(status, 'paused');
+  const last = states.paused === 1 ? ' until' : ', the last until';
+  const until = isKnown ? `${last} ${sayTime(Math.max(...ends), status.now)}` : '';
+  const paused = `${nameIn(status, 'paused')} ${is('paused')} paused${until}: new orders are not guarded`;
+  const disarmed = `${nameIn(status, 'disarmed')} ${is('disarmed')} not guarded until somebody runs killswitchd arm`;
   const unwatched = bots.filter(({ mode }) => mode === 'none').length;
   const some =
     bots.length === 1 ? 'Nobody checks that the bot lives' : `${sayCount(unwatched, 'bot')} not watched`;
-  return troublesOf(
+  return [
     [unguarded !== '', 'warn', startSentence(unguarded)],
-    [states.paused > 0, 'warn', `${of('paused')} paused${until}: new orders are not guarded`],
-    [states.disarmed > 0, 'warn', `${of('disarmed')} ${arm}`],
+    [states.paused > 0, 'warn', paused],
+    [states.disarmed > 0, 'warn', disarmed],
     [unwatched > 0, 'ok', some],
-  );
+  ];
 }
 
 /** A text with a capital letter in front. */
@@ -196,7 +176,7 @@ export function sayLeftAlone({ nextExpiry, runningDown }: StatusDocument, now: n
   if (runningDown == null) return '';
   const { count, lastBy } = runningDown;
   const [are, renews] = lastBy > now ? ['are', 'renews'] : ['were', 'renewed'];
-  return `: orders of ${nameOf([runningDown], count)} ${are} cancelled by ${sayTime(lastBy, now)} unless something else ${renews} the ${count === 1 ? 'timer' : 'timers'}`;
+  return `: orders of ${nameOf(runningDown.market, count)} ${are} cancelled by ${sayTime(lastBy, now)} unless something else ${renews} the ${count === 1 ? 'timer' : 'timers'}`;
 }
 
 /** From when on orders are cancelled unless these markets are renewed: the first one that is still surely armed. */
@@ -206,88 +186,73 @@ export function sayFrom(markets: readonly MarketStatus[], now: number): string {
 }
 
 /** What is wrong with single markets, the worst first. */
-export function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
+export function findMarketTroubles(status: StatusDocument, now: number): readonly Trouble[] {
   const { marketsByState: states, markets, cancellations, authorised } = status;
   const of = (state: string): MarketStatus[] => markets.filter((market) => market.state === state);
-  const named = (state: keyof typeof states): string => nameOf(of(state), states[state]);
   const onRecord = new Set(cancellations.map(({ market }) => market));
   const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
   const refused = sayFrom(of('rejected'), now);
   const refusedFrom = refused === '' ? ': no timer guards the orders' : `: ${refused} if it lasts`;
   const ifSo = areAllShown(status, 'rejected') ? refusedFrom : '';
   const retryFrom = areAllShown(status, 'retrying') ? sayFrom(of('retrying'), now) : '';
-  const otherwise = retryFrom === '' ? '' : `; else ${retryFrom}`;
-  const wait = states.retrying === 1 ? 'waits' : 'wait';
-  return troublesOf(
+  const retried = `${nameIn(status, 'retrying')} ${states.retrying === 1 ? 'waits' : 'wait'} for a renewal to succeed`;
+  const arming = `${nameIn(status, 'arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`;
+  return [
     [unsaid > 0, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`],
-    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${named('rejected')}${ifSo}`],
-    [states.retrying > 0, 'warn', `${named('retrying')} ${wait} for a renewal to succeed${otherwise}`],
-    [states.arming > 0, 'warn', `${named('arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`],
-  );
+    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${nameIn(status, 'rejected')}${ifSo}`],
+    [states.retrying > 0, 'warn', retryFrom === '' ? retried : `${retried}; else ${retryFrom}`],
+    [states.arming > 0, 'warn', arming],
+  ];
 }
 
 /** All troubles, the worst first: the first is the headline. */
-export function findTroubles(status: StatusDocument, now: number): Trouble[] {
+export function findTroubles(status: StatusDocument, now: number): readonly Trouble[] {
   const { bases, bots, protectedCount, nextExpiry, runningDown, authorised } = status;
   const dead = bots.filter((bot) => ['silent', 'failed'].includes(stateOfBot(bot)));
   const lost =
     dead.length === 1
       ? `the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
       : `${sayCount(dead.length)} bots are dead`;
-  const running = runningDown != null && runningDown.lastBy > now ? runningDown : null;
+  const unrenewed = `${startSentence(lost)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`;
+  const { market = '', count = 0, lastBy = 0 } = runningDown ?? {};
+  const runs = lastBy > now;
   const isTheirs = status.markets.every(
     (one) => !runsDown(one, now) || dead.some(({ bot }) => bot === one.bot),
   );
   const because = dead.length > 0 && isTheirs ? `: ${lost}` : '';
-  const ending =
-    running === null
-      ? ''
-      : `${nameOf([running], running.count)} are cancelled by ${sayTime(running.lastBy, now)}`;
+  const ending = `Orders of ${nameOf(market, count)} are cancelled by ${sayTime(lastBy, now)}${because}`;
   const cancelled = sayAllCancelled(status, now);
-  const from =
-    nextExpiry == null
-      ? ''
-      : `orders of ${sayCount(protectedCount, 'market')} are cancelled from ${sayTime(nextExpiry.expiresAt, now)} on`;
-  const andFrom = from === '' ? '' : `, and ${from}`;
+  const fromWhen = `are cancelled from ${sayTime(nextExpiry?.expiresAt ?? now, now)} on`;
+  const from = nextExpiry == null ? '' : `orders of ${sayCount(protectedCount, 'market')} ${fromWhen}`;
+  const keyless = `The exchange refuses the API key: no timer can be renewed${from === '' ? '' : `, and ${from}`}`;
   const outages = bases.filter(({ outage }) => outage).length;
   const isOut = outages > 0 && outages === bases.filter(({ used }) => used).length;
   const out = isOut
     ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
     : `${outages} of ${bases.length} addresses get no renewal through`;
-  const their = dead.length === 1 ? 'its' : 'their';
   // A general trouble says already that each market waits.
   const isGeneral = !authorised || isOut;
-  const silent = bases.filter((base) => stateOfBase(base) === 'answers no ping');
-  // The sort is stable: what is bad comes before what is only to be watched.
-  return [
-    ...troublesOf(
-      [!status.live, 'bad', 'The daemon makes no progress'],
-      [running !== null, 'bad', `Orders of ${ending}${because}`],
-      [cancelled !== '', 'bad', cancelled],
-      [!authorised, 'bad', `The exchange refuses the API key: no timer can be renewed${andFrom}`],
-      [outages > 0, 'bad', out],
-      [
-        dead.length > 0 && (running === null || !isTheirs),
-        'bad',
-        `${startSentence(lost)}: ${their} timers are not renewed`,
-      ],
+  const found: readonly Trouble[] = [
+    [!status.live, 'bad', 'The daemon makes no progress'],
+    [runs, 'bad', ending],
+    [cancelled !== '', 'bad', cancelled],
+    [!authorised, 'bad', keyless],
+    [outages > 0, 'bad', out],
+    [dead.length > 0 && !(runs && isTheirs), 'bad', unrenewed],
+    ...findMarketTroubles(status, now).filter(([, tone]) => tone === 'bad' || !isGeneral),
+    ...bases.map(
+      (base): Trouble => [stateOfBase(base) === 'answers no ping', 'warn', `${base.url} answers no ping`],
     ),
-    ...findMarketTroubles(status, now).filter(({ tone }) => tone === 'bad' || !isGeneral),
-    ...silent.map(({ url }): Trouble => ({ tone: 'warn', text: `${url} answers no ping` })),
     ...findHolds(status),
-  ].sort((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
-}
-
-export interface Summary {
-  readonly tone: Tone;
-  readonly word: string;
-  readonly sentence: string;
-  readonly rest: string;
-  readonly title: string;
+  ];
+  // The sort is stable: what is bad comes before what is only to be watched.
+  return found
+    .filter(([isSo]) => isSo)
+    .toSorted(([, one], [, other]) => Number(other === 'bad') - Number(one === 'bad'));
 }
 
 /** The worst of all states as a word and a sentence; `title` is for the tab. */
-export function summarise(status: StatusDocument, look: Look): Summary {
+export function summarise(status: StatusDocument, look: Look) {
   const { marketCount, protectedCount, phase } = status;
   const [all, some] =
     marketCount === 1
@@ -297,7 +262,7 @@ export function summarise(status: StatusDocument, look: Look): Summary {
           `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`,
         ];
   const armed = protectedCount === marketCount ? all : some;
-  const make = (tone: Tone, word: string, sentence: string, rest: string, inTab: string): Summary => {
+  const make = (tone: Tone, word: string, sentence: string, rest: string, inTab: string) => {
     return { tone, word, sentence, rest, title: `${iconOf(tone)} ${inTab} · killswitchd` };
   };
   const left = look.gone === null ? '' : sayLeftAlone(status, look.now);
@@ -307,15 +272,12 @@ export function summarise(status: StatusDocument, look: Look): Summary {
     return make(left === '' ? 'idle' : 'bad', 'ended', `The daemon has ended${left}`, '', 'ended');
   if (phase !== 'running') return make('warn', phase, `The daemon is ${phase}`, armed, phase);
   const troubles = findTroubles(status, look.now);
-  const [worst, ...others] = troubles;
+  const [worst = 'Nothing needs attention', ...others] = troubles.map(([, , text]) => text);
+  const tone = troubles[0]?.[1] ?? 'ok';
   const word = status.ready ? 'ready' : 'not ready';
-  if (worst !== undefined && worst.tone !== 'ok') {
-    const rest = [armed, ...others.map(({ text }) => text)].join(' · ');
-    return make(worst.tone, word, worst.text, rest, worst.text);
-  }
-  const rest = troubles.map(({ text }) => text).join(' · ') || 'Nothing needs attention';
-  const inTab = `${protectedCount}/${marketCount} armed`;
-  return make(status.ready ? 'ok' : 'warn', word, armed, rest, inTab);
+  if (tone !== 'ok') return make(tone, word, worst, [armed, ...others].join(' · '), worst);
+  const rest = [worst, ...others].join(' · ');
+  return make(status.ready ? 'ok' : 'warn', word, armed, rest, `${protectedCount}/${marketCount} armed`);
 }
 
 export function iconOf(tone: Tone): string {
@@ -368,10 +330,7 @@ export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
   const notes = {
     none: '',
     disarmed: 'Disarmed by an operator. Arm it: killswitchd arm.',
-    paused:
-      until === null
-        ? 'Paused by an operator.'
-        : `Paused by an operator until ${sayTime(until, now)}, then armed again.`,
+    paused: `Paused by an operator${until === null ? '' : ` until ${sayTime(until, now)}, then armed again`}.`,
     tripped: 'Tripped by an operator, to have its orders cancelled. Arm it: killswitchd arm.',
     lapsed: 'Not armed again after its orders were cancelled (onLapse: hold). Arm it: killswitchd arm.',
   };

@@ -128,15 +128,14 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** JSON that nothing in it can end: the script reads its first state from it. */
-function dataBlock(status: StatusDocument): string {
-  const escape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(status).replaceAll(/[<>&'\u2028\u2029]/g, escape);
-}
-
 /** The status page with its first state: one document that asks nothing of any other host. */
 export function renderPage(status: StatusDocument): string {
   const { summary, body } = viewPage(status, lookAtOnce(status));
+  // Nothing in the JSON from which the script takes its first state may end it.
+  const first = JSON.stringify(status).replaceAll(
+    /[<>&']/g,
+    (found) => `\\u00${found.charCodeAt(0).toString(16)}`,
+  );
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
@@ -144,6 +143,6 @@ export function renderPage(status: StatusDocument): string {
 <body><a class="skip" href="#timers">Skip to the timers</a><p id="changes" class="spoken" role="status" aria-live="polite"></p>
 <div id="page">${body.html}</div>
 <noscript><p class="wrap small">Without JavaScript this page shows one moment; reload it for the next.</p></noscript>
-<script type="application/json" id="first">${dataBlock(status)}</script><script>${PAGE_SCRIPT}</script></body></html>
+<script type="application/json" id="first">${first}</script><script>${PAGE_SCRIPT}</script></body></html>
 `;
 }

@@ -52,13 +52,13 @@ const MAX_BODIES = 32;
 
 /**
  * Sends bodies, with breaks for the event loop between them. As bytes, one body waits for however many readers without a
- * copy of it. Resolves with null, and sends nothing, while too many others are on their way.
+ * copy of it. While too many others are on their way, it sends what `refuse` does.
  */
-export function createSender(clock: Clock) {
+export function createSender(clock: Clock, refuse: (reply: FastifyReply) => FastifyReply) {
   const breathe = createBreather(clock);
   let underWay = 0;
   return async (reply: FastifyReply, body: () => Promise<Buffer>) => {
-    if (underWay >= MAX_BODIES) return null;
+    if (underWay >= MAX_BODIES) return refuse(reply);
     underWay += 1;
     onOver(reply, () => {
       underWay -= 1;

@@ -83,6 +83,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   const falling = rows.flatMap(({ market, fallsBy }) => (fallsBy === null ? [] : { market, by: fallsBy }));
   falling.sort((one, other) => one.by - other.by);
   const [first] = falling;
+  const lastBy = falling.at(-1)?.by ?? 0;
   const sought = find.toLowerCase();
   const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
   // In the order of the configuration where all fit; else the worst first.
@@ -102,12 +103,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
       runningDown:
         first === undefined
           ? null
-          : {
-              count: falling.length,
-              market: first.market,
-              firstBy: first.by,
-              lastBy: falling.at(-1)?.by ?? first.by,
-            },
+          : { count: falling.length, market: first.market, firstBy: first.by, lastBy },
       marketsByState: Object.fromEntries(
         MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
       ) as Record<MarketPhase, number>,
@@ -126,27 +122,23 @@ type Figures = ReturnType<typeof tally>['figures'];
 
 function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: Selection) {
   const { snapshot, events, cancellations } = input;
-  const { phase, ready, notReady, nothingGuarded, live, authorised, shutdownPolicy } = snapshot;
-  const { capacityPerSecond, cadenceFactor } = snapshot;
-  const state = { phase, ready, notReady, nothingGuarded, live, authorised, shutdownPolicy };
+  const { markets, bases, bots, ...state } = snapshot;
   return {
     schemaVersion: 1 as const,
     version: input.version,
     startedAt: toSeconds(input.startedAtWallMs),
     now: toSeconds(input.now.wallMs),
     ...state,
-    capacityPerSecond,
-    cadenceFactor,
-    marketCount: snapshot.markets.length,
+    marketCount: markets.length,
     ...figures,
     cancellationCount: cancellations.length,
     cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
       return { market, certainty, why, by: toSeconds(byWallMs), count };
     }),
-    bases: snapshot.bases.map(({ url, up, pingMs, used, outage, lastProblem }) => {
+    bases: bases.map(({ url, up, pingMs, used, outage, lastProblem }) => {
       return { url, up, pingSeconds: toSeconds(pingMs), used, outage, lastProblem };
     }),
-    bots: snapshot.bots.map(({ bot, mode, state, evidenceAgeMs, ttlMs }) => {
+    bots: bots.map(({ bot, mode, state, evidenceAgeMs, ttlMs }) => {
       const evidenceAgeSeconds = toSeconds(evidenceAgeMs);
       return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSeconds(ttlMs) };
     }),

@@ -1,41 +1,33 @@
 import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock, ListenAddress, RecentEvent } from '../ports.ts';
+import type { Clock, RecentEvent } from '../ports.ts';
 import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { limitConnections, SCHEMAS } from './listen.ts';
+import { EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
-interface MetricsPage {
-  /** Built without holding the event loop; in OpenMetrics with `open`. */
-  render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<Buffer>;
-}
-
-export interface WebOptions {
+interface WebOptions extends ListenOptions {
   readonly snapshot: () => Snapshot;
-  readonly metrics: MetricsPage;
+  readonly metrics: {
+    /** Built without holding the event loop; in OpenMetrics with `open`. */
+    render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<Buffer>;
+  };
   readonly recentEvents: () => readonly RecentEvent[];
   readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
   readonly clock: Clock;
-  readonly listen: readonly ListenAddress[];
-  /** Connections that each of them may have; 256 where it is not given, and never more. */
-  readonly mostConnections?: number | undefined;
 }
 
 const HEADERS = {
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
+  ...EVERY_HEADER,
   'referrer-policy': 'no-referrer',
-  'cross-origin-resource-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
-  'cache-control': 'no-store',
 } as const;
 
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
@@ -143,18 +135,15 @@ function createPages(sources: WebOptions) {
       Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
     ),
     events: createEventStream({ clock, status: briefStatus, lastStatus }),
-    send: createSender(clock),
+    send: createSender(clock, (reply) =>
+      reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n'),
+    ),
   };
 }
 
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
-  /** Sends a body, or 503 while too many others are on their way. */
-  const send = async (reply: FastifyReply, type: string, body: () => Promise<Buffer>) => {
-    const sent = await pages.send(reply.type(type), body);
-    return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
-  };
   const health = (paths: readonly string[], judge: (asked: Asked) => Promise<Verdict | null>) => {
     for (const path of paths) {
       app.get<{ Querystring: Asked }>(path, async ({ query }, reply) => {
@@ -177,19 +166,19 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
     void reply.header('vary', 'accept');
     const isOpen = headers.accept?.includes('application/openmetrics-text') === true;
     return isOpen
-      ? send(reply, OPENMETRICS_TYPE, pages.openMetrics)
-      : send(reply, METRICS_TYPE, pages.metrics);
+      ? pages.send(reply.type(OPENMETRICS_TYPE), pages.openMetrics)
+      : pages.send(reply.type(METRICS_TYPE), pages.metrics);
   });
   app.get<{ Querystring: Asked }>('/api/v1/status', ({ query }, reply) => {
     const { view, find = '' } = query;
     const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(String(find));
-    return send(reply, JSON_TYPE, view === 'page' ? ofPage : pages.status);
+    return pages.send(reply.type(JSON_TYPE), view === 'page' ? ofPage : pages.status);
   });
   app.get('/api/v1/events', (request, reply) =>
     request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
   );
   app.get('/', (_, reply) => {
     void reply.header('content-security-policy', PAGE_POLICY);
-    return send(reply, 'text/html; charset=utf-8', pages.page);
+    return pages.send(reply.type('text/html; charset=utf-8'), pages.page);
   });
 }
