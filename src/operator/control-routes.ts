@@ -1,8 +1,9 @@
 import type { ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { XStatic } from 'typebox/schema';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
 import type { MarketSnapshot } from '../core/view.ts';
-import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
+import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed } from '../util/text.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
@@ -15,14 +16,15 @@ const DEFAULT_WAIT_SECONDS = 15;
 const MAX_COMMANDS = 256;
 const MOST_REASONS = 100;
 
+const printable = (most: number) => {
+  const pattern = String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,${most}}$`;
+  return { type: 'string', pattern, description: `a text of 1 to ${most} printable characters` } as const;
+};
+
 /** What a request may say; ajv checks it against this. A description is what a refusal names as allowed. */
 const KEYS = {
   bot: { type: 'string', minLength: 1, description: "a bot's name" },
-  session: {
-    type: 'string',
-    pattern: String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,64}$`,
-    description: 'a text of 1 to 64 printable characters',
-  },
+  session: printable(64),
   seq: {
     type: 'integer',
     minimum: 0,
@@ -38,23 +40,12 @@ const KEYS = {
   forSeconds: { type: 'number', minimum: 1, maximum: 86_400, description: 'a number from 1 to 86400' },
   waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
   level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
-  reason: {
-    type: 'string',
-    pattern: String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`,
-    description: 'a text of 1 to 200 printable characters',
-  },
+  reason: printable(200),
 } as const;
 type Key = keyof typeof KEYS;
 
-type ValueOf<Schema> = Schema extends { type: 'string' }
-  ? string
-  : Schema extends { type: 'array' }
-    ? readonly string[]
-    : Schema extends { enum: unknown }
-      ? LogLevel
-      : number;
 /** What a request says. Durations in seconds. */
-type Input = { readonly [K in Key]?: ValueOf<(typeof KEYS)[K]> };
+type Input = { readonly [K in Key]?: XStatic<(typeof KEYS)[K]> };
 
 /** What a listener knows of a request. */
 interface Origin {
