@@ -95,10 +95,6 @@ export class ControlRefusal extends Error {
   }
 }
 
-export function errorBody(
-  code: string,
-  message: string,
-  more: Readonly<Record<string, unknown>> = {},
-): string {
+export function errorBody(code: string, message: string, more: object = {}): string {
   return `${JSON.stringify({ error: { code, message, ...more } })}\n`;
 }

@@ -4,14 +4,6 @@ import type { Clock } from '../ports.ts';
 import { createBreather, within } from '../util/pace.ts';
 import { onOver } from './share.ts';
 
-interface EventStreamParts {
-  readonly clock: Clock;
-  /** The brief status as a line of JSON; may be shared with others and up to a second old. */
-  readonly status: () => Promise<Buffer>;
-  /** The same, made now: the last status of a stream must be the newest. */
-  readonly lastStatus: () => Promise<Buffer>;
-}
-
 interface Stream {
   readonly raw: ServerResponse;
   started: boolean;
@@ -35,9 +27,14 @@ const END = 'event: end\ndata: {}\n\n';
 /**
  * The status as server-sent events, for however many read them. One status is made each second while somebody listens,
  * and the same bytes go to all. Each event stands by itself: a reader that has not taken the last one misses the next, so
- * that at most one waits for anybody.
+ * that at most one waits for anybody. `status`: the brief status as a line of JSON, which may be shared with others and up
+ * to a second old; `lastStatus`: the same, made now, for the end.
  */
-export function createEventStream({ clock, status, lastStatus }: EventStreamParts) {
+export function createEventStream(
+  clock: Clock,
+  status: () => Promise<Buffer>,
+  lastStatus: () => Promise<Buffer>,
+) {
   const streams = new Set<Stream>();
   const breathe = createBreather(clock);
   let isServing = false;

@@ -9,21 +9,13 @@ import {
 import { plain } from '../util/text.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
-interface Check {
-  readonly name: string;
-  readonly failed: string | null;
-}
-
-export interface Verdict {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly checks: readonly Check[];
-}
+type Check = Readonly<ReturnType<typeof check>>;
+export type Verdict = ReturnType<typeof judgeReady>;
 
 /** More markets than this are not listed one by one; those that fail come first. */
 const LISTED_MARKETS = 100;
 
-const check = (name: string, isPassed: boolean, problem: string): Check => {
+const check = (name: string, isPassed: boolean, problem: string) => {
   return { name, failed: isPassed ? null : problem };
 };
 const loopCheck = (live: boolean) => check('loop', live, 'the keeper makes no progress');
@@ -38,7 +30,7 @@ export function judgeLive({ live }: Snapshot): Verdict {
  * `Snapshot.ready`. Without the bots, for whoever starts them: every wanted market is armed, and where none is wanted, the
  * exchange answers.
  */
-export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
+export function judgeReady(snapshot: Snapshot, withBots: boolean) {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
   const living = livingOf(bots);
   const timers = snapshot.markets

@@ -4,7 +4,7 @@ import { VIEW_SOURCE } from './page-view.ts';
  * The page's only script. It takes each new status, lets the clocks run on in between, and brings the document in line
  * with what the views say, node by node: what somebody has opened, marked or typed stays.
  */
-const SHOW = `
+const SCRIPT = `
 const TURN_MS = 250, FEW_MARKETS = 12, MANY_TURN_MS = 1000;
 let status = null, facts = null, madeMs = 0, shownMs = 0, find = '', page = 0;
 
@@ -88,14 +88,12 @@ document.addEventListener('click', ({ target }) => {
   page = Number(target.dataset.page);
   show();
 });
-`;
 
 /**
  * Keeps the page in touch with the daemon: by server-sent events, by asking where those fail or the page is hidden (a
  * browser opens six connections to a host, and hidden pages would hold them), and by asking again and again once nothing
  * is heard any more.
  */
-const LINK = `
 const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000, STREAM_LATEST_MS = 60000;
 const ASK_MS = 1000, ASK_GONE_MS = 2000, ASK_HIDDEN_MS = 10000, SLEPT_MS = 10000;
 const connection = { gone: null, goneAtMs: 0, heardAt: Date.now() / 1000, heardMs: performance.now(), link: 'none' };
@@ -121,7 +119,7 @@ function lose(how) {
 }
 
 function closeStream() {
-  if (stream !== null) stream.close();
+  stream?.close();
   stream = null;
 }
 
@@ -187,9 +185,7 @@ document.addEventListener('visibilitychange', () => {
   keepInTouch();
 });
 addEventListener('pagehide', closeStream);
-`;
 
-const START = `
 take(JSON.parse(document.getElementById('first').textContent));
 show();
 keepInTouch();
@@ -199,4 +195,4 @@ setInterval(() => {
 }, TURN_MS);
 `;
 
-export const PAGE_SCRIPT = `'use strict';\n${VIEW_SOURCE}\n${SHOW}${LINK}${START}`;
+export const PAGE_SCRIPT = `'use strict';\n${VIEW_SOURCE}\n${SCRIPT}`;

@@ -7,9 +7,8 @@ import type { ListenAddress } from '../ports.ts';
 import { codeOf, ListenError, type ListenerName, listenError, urlOf } from './listen.ts';
 
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
-export type SocketAccess = 'owner' | 'group';
-
-const MODES: Readonly<Record<SocketAccess, number>> = { owner: 0o600, group: 0o660 };
+export type SocketAccess = keyof typeof MODES;
+const MODES = { owner: 0o600, group: 0o660 } as const;
 
 interface SocketFile {
   /** Who may connect beside root, by number. */
@@ -108,19 +107,14 @@ export async function checkSocketPlace(path: string): Promise<void> {
 async function findLeftover(path: string): Promise<Stats | null> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return null;
-  if (!found.isSocket()) {
-    const text = 'there is something at this path that is no socket; move it away, or set another path';
-    throw refuse(path, 'EEXIST', text);
-  }
+  const other = 'there is something at this path that is no socket; move it away, or set another path';
+  if (!found.isSocket()) throw refuse(path, 'EEXIST', other);
   const answer = await knock(path);
   if (answer === 'ECONNREFUSED' || answer === 'ENOENT') return found;
   if (answer === null || answer === 'EAGAIN')
     throw refuse(path, 'EADDRINUSE', 'another process listens there, perhaps another killswitchd; stop it');
-  throw refuse(
-    path,
-    answer,
-    `there is a socket of somebody else (${answer}); remove it, or set another path`,
-  );
+  const foreign = `there is a socket of somebody else (${answer}); remove it, or set another path`;
+  throw refuse(path, answer, foreign);
 }
 
 /** The error code of an attempt to connect; null where somebody answered. */

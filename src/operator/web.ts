@@ -134,7 +134,7 @@ function createPages(sources: WebOptions) {
     page: shareWhileFresh(clock, () =>
       Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
     ),
-    events: createEventStream({ clock, status: briefStatus, lastStatus }),
+    events: createEventStream(clock, briefStatus, lastStatus),
     send: createSender(clock, (reply) =>
       reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n'),
     ),

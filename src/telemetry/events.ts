@@ -103,23 +103,19 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   'authorised-again': () =>
     'The API key is accepted again; renewals and deletes that waited for it are sent now.',
   altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
-  'outage-began': (n, { at, base }) => {
-    if (n.standsIn !== null)
-      return (
-        `No request gets through to ${base(n.base)} (${n.detail}). They go to ${base(n.standsIn)} instead; ` +
-        `${base(n.base)} is tried again once it answers pings.`
-      );
-    return (
-      `NO REQUEST GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
-      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
-      `One request at a time is tried as a probe; after the first success all markets follow, the most urgent first.`
-    );
-  },
+  'outage-began': (n, { at, base }) =>
+    n.standsIn === null
+      ? `NO REQUEST GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
+        `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
+        `One request at a time is tried as a probe; after the first success all markets follow, the most urgent first.`
+      : `No request gets through to ${base(n.base)} (${n.detail}). They go to ${base(n.standsIn)} instead; ` +
+        `${base(n.base)} is tried again once it answers pings.`,
   'outage-ended': (n, { base }) =>
     `Requests get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
   throttled: (n) =>
-    `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
-  cadence: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
+    `The exchange asks for fewer requests: renewals are now ${Number(n.factor.toFixed(2))} times as far apart as planned.`,
+  cadence: (n) =>
+    `Cadence: ${n.detail} (room for ${Number(n.capacityPerSecond.toFixed(2))} renewals a second).`,
   stall: (n) =>
     `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. ` +
     (n.byMs < 0
@@ -131,8 +127,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   released: (n) =>
     `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
   tripped: (n, { at }) =>
-    `The exchange cut the timer of ${n.market} short: ` +
-    `its orders are cancelled by ${at(n.firesByWallMs)}.`,
+    `The exchange cut the timer of ${n.market} short: its orders are cancelled by ${at(n.firesByWallMs)}.`,
   reloaded: describeReload,
   removed: (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
   bot: (n, { at }) =>
@@ -158,10 +153,6 @@ const STOPPING = {
   handoff: 'every timer of a living bot is renewed once more for whoever takes over',
 } as const;
 
-function decimal(value: number): string {
-  return String(Number(value.toFixed(2)));
-}
-
 /** How loud a notice is. Cheap: asked for every notice, before a sentence is made. */
 export function levelOf(notice: Notice): EventLevel {
   const level = LEVELS[notice.kind] as EventLevel | ((notice: Notice) => EventLevel);
@@ -183,14 +174,15 @@ export function describeNotice(notice: Notice, bases: readonly string[], now: In
 }
 
 /** Lists of more than twenty are cut, with their length in another field: ten thousand markets would make a megabyte. */
-export function boundLists(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const bounded: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    const isLong = Array.isArray(value) && value.length > NAMED_MARKETS;
-    bounded[name] = isLong ? value.slice(0, NAMED_MARKETS) : value;
-    if (isLong) bounded[`${name}Count`] = value.length;
-  }
-  return bounded;
+export function boundLists(fields: object): Record<string, unknown> {
+  const bounded = Object.entries(fields).flatMap(([name, value]): [string, unknown][] => {
+    if (!Array.isArray(value) || value.length <= NAMED_MARKETS) return [[name, value]];
+    return [
+      [name, value.slice(0, NAMED_MARKETS)],
+      [`${name}Count`, value.length],
+    ];
+  });
+  return Object.fromEntries(bounded);
 }
 
 /** Timers named in one line of `left-armed`. */
@@ -286,11 +278,9 @@ export const REMOVED = {
 
 /** Which markets a reload touched. */
 function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
-  const said = Object.entries({ added, changed, removed }).flatMap(([what, markets]) =>
-    markets.length === 0 ? [] : `${what} ${listed(markets)}`,
-  );
-  if (said.length === 0) return 'The new configuration is in force; its markets are the same.';
-  return `The new configuration is in force: ${said.join('; ')}.`;
+  const touched = Object.entries({ added, changed, removed }).filter(([, markets]) => markets.length > 0);
+  const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
+  return `The new configuration is in force${said === '' ? '; its markets are the same' : `: ${said}`}.`;
 }
 
 /** What a stop says of the timers that it left, by the reason: before and after their names and moments. */

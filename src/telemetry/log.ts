@@ -2,6 +2,7 @@ import { write as writeFd } from 'node:fs';
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
+import { within } from '../util/pace.ts';
 import { hideSecrets, isoTime, listed, plain, REDACTED, timeOfDay } from '../util/text.ts';
 import { describeLeft, describeNotice, type EventLine, levelOf } from './events.ts';
 import { openNonBlocking, openStdout } from './output.ts';
@@ -44,15 +45,9 @@ export interface LogOptions {
   readonly secrets?: () => readonly string[];
 }
 
-export interface Log {
-  /** Its `level` may be set: it decides what is written from then on. What is counted elsewhere stays. */
-  readonly logger: Logger & { level: LogLevel };
-  /**
-   * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
-   * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
-   */
-  flush(withinMs: number): Promise<void>;
-}
+export type Log = ReturnType<typeof createLog>;
+/** Its `level` may be set: it decides what is written from then on. What is counted elsewhere stays. */
+type LevelLogger = Logger & { level: LogLevel };
 
 /** Where pino leaves what a line was made of before it writes it. */
 interface MetadataStream extends DestinationStream {
@@ -63,7 +58,7 @@ interface MetadataStream extends DestinationStream {
 }
 
 /** A log that neither blocks nor throws, however slow or gone its reader is. */
-export function createLog(options: LogOptions): Log {
+export function createLog(options: LogOptions) {
   const { level, clock, write, onLine, onDrop = () => {}, secrets = () => [] } = options;
   const format = options.format === 'auto' ? (options.terminal === true ? 'text' : 'json') : options.format;
   const sink = createSink({
@@ -99,7 +94,7 @@ export function createLog(options: LogOptions): Log {
       errors.write(line);
     },
   };
-  const logger = pino(
+  const logger: LevelLogger = pino(
     {
       level,
       base: null,
@@ -107,11 +102,8 @@ export function createLog(options: LogOptions): Log {
       formatters: { level: (label) => ({ level: label }) },
     },
     stream,
-  ) as Log['logger'];
-  return {
-    logger,
-    flush: sink.flush,
-  };
+  ) as LevelLogger;
+  return { logger, flush: sink.flush };
 }
 
 /** Waiting lines may take up this much; beyond it new ones are dropped. */
@@ -195,16 +187,14 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
     },
     /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
     isFailing: () => isFailing || dropped > 0,
-    /** Resolves once every line is written, or after `withinMs`: then the rest is dropped, and nothing more is written. */
-    flush: (withinMs: number) =>
-      new Promise<void>((resolve) => {
-        if (!isWriting) return resolve();
-        const cancel = clock.after(withinMs, giveUp);
-        whenIdle.push(() => {
-          cancel();
-          resolve();
-        });
-      }),
+    /**
+     * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
+     * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
+     */
+    async flush(withinMs: number): Promise<void> {
+      const idle = new Promise<true>((resolve) => whenIdle.push(() => resolve(true)));
+      if (isWriting && (await within(clock, withinMs, idle)) === null) giveUp();
+    },
   };
 }
 

@@ -8,13 +8,6 @@ import type { ServiceManager } from './notify-socket.ts';
 
 export type Supervision = ReturnType<typeof createSupervision>;
 
-interface SupervisionOptions {
-  readonly manager: ServiceManager;
-  readonly clock: Clock;
-  readonly view: () => CoreView;
-  readonly log: Pick<Log, 'logger'>;
-}
-
 /** The status line is at most this old, also where no watchdog asks for more. */
 const TELL_EVERY_MS = 5000;
 /** The same while a market waits for its timer. Whether one still does is looked at every step, and told at once. */
@@ -33,7 +26,13 @@ const LAST_WORD_MS = 2000;
  * It does not wait for armed timers: an exchange that is away must not hold up a boot. The status line says what is armed.
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
-export function createSupervision({ manager, clock, view, log }: SupervisionOptions) {
+export function createSupervision(options: {
+  readonly manager: ServiceManager;
+  readonly clock: Clock;
+  readonly view: () => CoreView;
+  readonly log: Pick<Log, 'logger'>;
+}) {
+  const { manager, clock, view, log } = options;
   const everyMs = Math.min(TELL_EVERY_MS, (manager.watchdogMs ?? Infinity) / PINGS_PER_WATCHDOG);
   let stage: 'starting' | 'running' | 'stopping' | 'stopped' = 'starting';
   let tellAtMs = Number.NEGATIVE_INFINITY;
