@@ -110,9 +110,7 @@ function problemOf(path: string, found: FileLook): string | null {
   return found.kind === 'absent' ? `there is no file ${path}` : null;
 }
 
-/**
- * Looks that may hang at a time: of the threads of `main.ts`, which the files of other bots and the log need as well.
- */
+/** Looks that may hang at a time: the threads of `main.ts` serve the files of other bots and the log as well. */
 const AT_ONCE = 48;
 
 /** Looks at real files; more than 48 at a time wait for their turn. */

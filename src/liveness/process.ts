@@ -157,10 +157,7 @@ export const lookAtProc: LookAtProcess = (pid, done) => {
   queueMicrotask(() => done(seen));
 };
 
-/**
- * Looks at a process where there is no /proc: `exists` tells whether a signal could be sent to it, as `kill(pid, 0)` does.
- * A stopped process cannot be told from a running one that way.
- */
+/** Where there is no /proc: `exists` is as `kill(pid, 0)`. A stopped process cannot be told from a running one. */
 export function createSignalLook(exists: (pid: number) => boolean): LookAtProcess {
   return (pid, done) => {
     const seen = exists(pid) ? { state: 'R', startedAt: null } : null;

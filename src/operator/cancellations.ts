@@ -25,10 +25,7 @@ interface Entry {
   } | null;
 }
 
-/**
- * Which markets' orders were cancelled since somebody looked: the newest of each. Fed by the notices of the core; a reload
- * takes nothing away, also not the record of a market that is no longer configured.
- */
+/** Which markets' orders were cancelled since somebody looked: the newest of each. A reload takes nothing away. */
 export function createCancellations() {
   const record = new Map<string, Entry>();
   /** Takes the place of what was expected. With `safeUntilMs` the next answer may take it back. */

@@ -288,10 +288,7 @@ function health(daemon: ControlSources, { queried }: Call): Answer {
   return [200, { live, ready, notReady: most, ...more, nothingGuarded, withoutBots }];
 }
 
-/**
- * Whose word a request is: as its query or body says, or that of the only bot. Where there are several, a word without a
- * name is refused: it could keep the timers of a dead bot alive.
- */
+/** Whose word a request is. Of several bots, one without a name could keep the timers of a dead one alive. */
 function chooseBot(query: string | undefined, body: string | undefined, bots: readonly string[]): string {
   if (query !== undefined && body !== undefined && query !== body) {
     const found = `${describeValue(query)} in the query and ${describeValue(body)} in the body`;

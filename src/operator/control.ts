@@ -34,10 +34,7 @@ const MAX_AHEAD = 16;
 
 const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=utf-8' } as const;
 
-/**
- * Opens the control listeners. A Unix socket can be connected to by root and those whom `access` names only, from its
- * first moment.
- */
+/** Opens the control listeners. Only root and those whom `access` names ever reach a Unix socket. */
 export function startControl(options: ControlOptions) {
   const { sources, hide } = options;
   // The cut comes last: before, it would leave the beginning of a secret standing.
@@ -164,10 +161,7 @@ const LIMITS = {
   },
 } as const;
 
-/**
- * Answers what cannot be read as HTTP. A command over the same connection that has not begun never will: what cannot be
- * read may be its body, and without a body it would be meant for all markets.
- */
+/** Answers what is no HTTP. A command before it never begins: without its body it would be meant for all markets. */
 function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): void {
   const talk = talkOf(socket);
   const code = codeOf(error);
@@ -210,10 +204,9 @@ function refusalOf(code: string, otherwise: readonly [Refusal, string]): Control
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
- * Keeps out who reaches the listener without having been meant to. A web page in a browser of this host may send requests
- * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name. An
- * address that other hosts reach has names that nobody knows here: there the token decides alone, and it is always asked
- * for. The returned function throws `ControlRefusal`.
+ * Keeps out web pages in a browser of this host, which may send requests to loopback: one cannot hide its origin, nor a
+ * name of its own for 127.0.0.1. An address that other hosts reach has names that nobody knows here: there the token
+ * decides, and it is always asked for. The returned function throws `ControlRefusal`.
  */
 function createSenderCheck(address: ListenAddress, token: () => string | null) {
   const host = address.kind === 'unix' ? null : address.host.toLowerCase();

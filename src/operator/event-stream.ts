@@ -25,10 +25,9 @@ const RETRY = 'retry: 2000\n\n';
 const END = 'event: end\ndata: {}\n\n';
 
 /**
- * The status as server-sent events, for however many read them. One status is made each second while somebody listens,
- * and the same bytes go to all. Each event stands by itself: a reader that has not taken the last one misses the next, so
- * that at most one waits for anybody. `status`: the brief status as a line of JSON, which may be shared with others and up
- * to a second old; `lastStatus`: the same, made now, for the end.
+ * The status as server-sent events. One is made each second while somebody listens, and the same bytes go to all. A
+ * reader that has not taken the last one misses the next, so that at most one waits for anybody. `status`: the brief
+ * status as a line of JSON, up to a second old; `lastStatus`: the same, made now, for the end.
  */
 export function createEventStream(
   clock: Clock,

@@ -26,9 +26,8 @@ export function judgeLive({ live }: Snapshot): Verdict {
 }
 
 /**
- * Ready: every configured market of a living bot is armed, and no bot is dead; the verdict itself is the core's, see
- * `Snapshot.ready`. Without the bots, for whoever starts them: every wanted market is armed, and where none is wanted, the
- * exchange answers.
+ * Ready: every configured market of a living bot is armed, and no bot is dead, as the core says. Without the bots, for
+ * whoever starts them: every wanted market is armed, and where none is wanted, the exchange answers.
  */
 export function judgeReady(snapshot: Snapshot, withBots: boolean) {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;

@@ -118,10 +118,7 @@ export function limitConnections(server: Server, limit: Limit): void {
 
 const ajv = new Ajv({ verbose: true, validateSchema: false });
 
-/**
- * What fastify checks requests with. Its own compilers would be loaded, and every schema compiled, before the first timer
- * is armed; here a schema is compiled when its route is first asked for. No reply has a schema.
- */
+/** Checks requests. Fastify's own compilers would compile all schemas before the first timer is armed. */
 const compilersFactory = {
   buildValidator:
     () =>

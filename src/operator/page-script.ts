@@ -89,11 +89,8 @@ document.addEventListener('click', ({ target }) => {
   show();
 });
 
-/**
- * Keeps the page in touch with the daemon: by server-sent events, by asking where those fail or the page is hidden (a
- * browser opens six connections to a host, and hidden pages would hold them), and by asking again and again once nothing
- * is heard any more.
- */
+// The daemon is heard by server-sent events; where those fail, or the page is hidden, it is asked: a browser opens six
+// connections to a host, and hidden pages would hold them.
 const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000, STREAM_LATEST_MS = 60000;
 const ASK_MS = 1000, ASK_GONE_MS = 2000, ASK_HIDDEN_MS = 10000, SLEPT_MS = 10000;
 const connection = { gone: null, goneAtMs: 0, heardAt: Date.now() / 1000, heardMs: performance.now(), link: 'none' };

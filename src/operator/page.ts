@@ -113,10 +113,7 @@ footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); disp
 @media print { details, header .link { display: none; } }
 `;
 
-/**
- * What the page may do: run this script, use this style sheet, ask this daemon. A place for foreign content does not
- * exist, and no other page may put this one in a frame.
- */
+/** The page may run this script, use this style sheet and ask this daemon; no other page may put it in a frame. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `script-src 'sha256-${hash('sha256', PAGE_SCRIPT, 'base64')}'`,

@@ -6,10 +6,7 @@ import { createBreather } from '../util/pace.ts';
 const FRESH_FACTOR = 20;
 const FRESH_LIMIT_MS = 1000;
 
-/**
- * Makes one result for everybody who asks while it is being made or is still fresh. However many connections there are,
- * they cannot make the daemon do more.
- */
+/** One result for all who ask while it is made or still fresh: however many they are, the daemon does no more. */
 export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): () => Promise<T> {
   let shared: Promise<T> | null = null;
   return () => {
@@ -29,10 +26,7 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
   };
 }
 
-/**
- * Makes results one after the other, each for whoever asked for it, with rests in between so that all of them together
- * use at most 5 % of the event loop.
- */
+/** One result after the other, each for whoever asked, with rests: together they use 5 % of the event loop. */
 export function oneAtATime<Question, T>(clock: Clock, make: (question: Question) => Promise<T>) {
   let turn: Promise<unknown> = Promise.resolve();
   return (question: Question): Promise<T> => {

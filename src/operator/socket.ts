@@ -17,10 +17,7 @@ interface SocketFile {
   remove(): void;
 }
 
-/**
- * Opens a listener at each address, made by `create`, which may ask who can connect to a Unix socket. Rejects with
- * `ListenError` where an address cannot be opened, and then none of them stays open.
- */
+/** Opens a listener at each address. Rejects with `ListenError` where one cannot be opened; then none stays open. */
 export async function openAll(
   name: ListenerName,
   listen: readonly ListenAddress[],

@@ -22,10 +22,7 @@ export interface Selection {
   readonly find?: string;
 }
 
-/**
- * `/api/v1/status`, version 1: fields may be added to it, none is removed or changes its meaning; docs/http.md says what
- * each means. Durations in seconds, moments in Unix seconds.
- */
+/** `/api/v1/status`, see docs/http.md: fields may be added, none is removed or changes. Seconds, and Unix seconds. */
 export type StatusDocument = ReturnType<typeof describeAllButMarkets> & {
   readonly markets: readonly MarketStatus[];
 };
@@ -64,10 +61,7 @@ function describeMarket(seen: MarketSnapshot) {
   };
 }
 
-/**
- * What all markets come to in a few figures, and those that are shown. Reads each market once: its state is derived at
- * every read, and a page asks every second.
- */
+/** All markets in a few figures, and those that are shown. Each is read once: its state is derived at every read. */
 function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection) {
   const cancelled = new Set(cancellations.map(({ market }) => market));
   const rows = snapshot.markets.map((seen) => {

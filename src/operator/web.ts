@@ -52,10 +52,7 @@ export async function startWeb(options: WebOptions) {
 
 export type Web = Awaited<ReturnType<typeof startWeb>>;
 
-/**
- * Whether a request with this Host header may be answered on a loopback listener. A web page that points its own name at
- * 127.0.0.1 (DNS rebinding) could otherwise read the status through the browser of whoever looks at it.
- */
+/** Against DNS rebinding: a web page that points its own name at 127.0.0.1 could read a loopback listener. */
 function isLocalHostHeader(header: string | undefined, listenHost: string): boolean {
   if (header === undefined) return true;
   const host = header.toLowerCase().replace(/^\[?(.*?)\]?(?::\d*)?$/, '$1');

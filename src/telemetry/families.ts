@@ -10,10 +10,7 @@ const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 // Attempts that are due within 25 ms are written together.
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.03, 0.04, 0.06, 0.1, 0.25, 0.5, 1, 5];
-/**
- * Bots beat in round intervals: a bound at 1 s would put beats of 1.0 s into the bucket above it. So each bound lies a
- * tenth above a round number.
- */
+/** A tenth above round numbers: bots beat in round intervals, and a bound at 1 s would part beats of 1.0 s. */
 const BEAT_GAP_BUCKETS = [0.11, 0.22, 0.33, 0.55, 0.8, 1.1, 1.6, 2.2, 3.3, 5.5, 8, 11, 16, 22, 33, 66, 132];
 const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
 const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
@@ -21,10 +18,7 @@ const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 /** What prom-client declares beyond need: names that `promtool` objects to, and figures that would wake the process. */
 const LEFT_OUT = /^nodejs_(eventloop_lag_|active_\w+_total$)/;
 
-/**
- * Node's sampling of the event loop's delay wakes the process a hundred times a second. Its figures are left out, and it
- * is asked for one sample an hour; `killswitch_wake_delay_seconds` shows how late the loop is.
- */
+/** Node's sampling of the loop's delay wakes the process a hundred times a second: one sample an hour is asked for. */
 const SAMPLE_EVERY_MS = 3_600_000;
 
 type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;

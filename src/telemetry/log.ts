@@ -126,10 +126,7 @@ interface SinkOptions {
 
 type Sink = ReturnType<typeof createSink>;
 
-/**
- * A bounded queue of lines in front of an output that may be slow, full or gone. One write is on its way at a time. Only
- * an output whose reader is gone is given up.
- */
+/** A bounded queue of lines before an output that may be slow, full or gone. One write is on its way at a time. */
 export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CHARS }: SinkOptions) {
   const waiting: string[] = [];
   let waitingChars = 0;
@@ -191,7 +188,7 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
      * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
      * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
      */
-    async flush(withinMs: number): Promise<void> {
+    flush: async (withinMs: number): Promise<void> => {
       const idle = new Promise<true>((resolve) => whenIdle.push(() => resolve(true)));
       if (isWriting && (await within(clock, withinMs, idle)) === null) giveUp();
     },
@@ -232,8 +229,7 @@ const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
 
 /**
  * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
- * Of a flood of one event (a thousand markets that lapse together) ten lines in ten seconds are written, and then one
- * that names the markets of the others, up to 500 of them, so that an outage takes tens of lines.
+ * Of a flood of one event ten lines in ten seconds are written, and then one that names up to 500 markets of the others.
  */
 export function tellNotices(logger: Logger, recent: RecentEvents, bases: readonly string[]): Observer {
   const floods = new Map<string, Flood>();

@@ -1,10 +1,4 @@
-import {
-  Histogram,
-  type Metric,
-  type OpenMetricsContentType,
-  type PrometheusContentType,
-  Registry,
-} from 'prom-client';
+import { Histogram, type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
@@ -54,10 +48,9 @@ export function createMetrics(options: MetricsOptions) {
   };
   inForce(options.configHash ?? '0');
   families.on('bot', ({ bot, state }) => bots.changed(bot, state));
-  const observe: Observer = families.observe;
   return {
     /** Counts what happened. Notices about bots that are gone are ignored. */
-    observe,
+    observe: families.observe as Observer,
     /**
      * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
      * given back between them.
@@ -143,10 +136,7 @@ async function render(registry: Registry, clock: Clock, open: boolean): Promise<
   return Buffer.concat(pieces);
 }
 
-/**
- * The lines of one metric as the library writes them, at most `PIECE_LINES` at a time. In OpenMetrics a counter is named
- * without `_total`. The library would rename the metric itself for that, and could make no page of text any more.
- */
+/** In pieces, as the library writes them. For OpenMetrics, without `_total`, it would rename the counter for good. */
 async function* linesOf(metric: Metric, open: boolean): AsyncGenerator<string> {
   const { values, ...described } = await metric.get();
   const isCounter = String(described.type) === 'counter';
@@ -154,7 +144,7 @@ async function* linesOf(metric: Metric, open: boolean): AsyncGenerator<string> {
   const pieceLines = metric instanceof Histogram ? Number.POSITIVE_INFINITY : PIECE_LINES;
   for (let start = 0; start === 0 || start < values.length; start += pieceLines) {
     const some = { ...described, name, values: values.slice(start, start + pieceLines) };
-    const writer = new Registry<OpenMetricsContentType | PrometheusContentType>();
+    const writer = new Registry<RegistryContentType>();
     if (open) writer.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     writer.registerMetric({ name, get: async () => some } as never);
     const text = await writer.getSingleMetricAsString(name);

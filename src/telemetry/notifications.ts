@@ -64,9 +64,8 @@ export function formatMessage(message: Message, format: NotifyFormat, name: stri
   const sentence = `${level === 'error' ? '🔴' : level === 'warn' ? '🟠' : '🟢'} ${name}: ${text} (${time})`;
   const short = sentence.slice(0, MOST_CHARS).toWellFormed();
   // Slack reads links and commands out of these three.
-  const escaped = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const;
-  const escape = (char: string) => escaped[char as keyof typeof escaped];
-  return JSON.stringify({ text: format === 'slack' ? short.replaceAll(/[&<>]/g, escape) : short });
+  const escaped = short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return JSON.stringify({ text: format === 'slack' ? escaped : short });
 }
 
 interface Pending extends Omit<Message, 'markets'> {
@@ -128,6 +127,15 @@ export function wasTaken(posted: Posted): boolean {
 
 export function sayPosted(posted: Posted): string {
   return 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
+}
+
+/** Resolves a second after it did so last, or sooner at the end. */
+function createPace(clock: Clock, end: Promise<unknown>) {
+  let nextMs = 0;
+  return async (): Promise<void> => {
+    await within(clock, nextMs - clock.now().monoMs, end);
+    nextMs = clock.now().monoMs + PACE_MS;
+  };
 }
 
 /** The section `notify` of the configuration in force. */
@@ -236,8 +244,7 @@ function createMessages(
 ) {
   const waiting = createWaiting(bases);
   const closing = new AbortController();
-  const closed = once(closing.signal, 'abort');
-  let nextMs = 0;
+  const pace = createPace(clock, once(closing.signal, 'abort'));
   let cancelGather: Cancel | null = null;
   let sending: Promise<void> | null = null;
 
@@ -261,8 +268,7 @@ function createMessages(
   async function sendAll(): Promise<void> {
     for (let one = waiting.take(); one !== null; one = waiting.take()) {
       const message = messageOf(one);
-      await within(clock, nextMs - clock.now().monoMs, closed);
-      nextMs = clock.now().monoMs + PACE_MS;
+      await pace();
       try {
         await pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal });
         if (current.notify.url !== null) tell(null);

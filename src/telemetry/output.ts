@@ -1,10 +1,7 @@
 import { constants, fstatSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/**
- * Standard output as a descriptor. What can wait for a reader is made non-blocking first: a write that blocks would hold
- * a thread, and four of them all threads that there are.
- */
+/** Standard output as a descriptor. Where it can wait for a reader, a write that blocks would hold a thread. */
 export function openStdout(): number {
   const status = fstatSync(1);
   if (!status.isFIFO() && !status.isSocket()) return openNonBlocking(1);
