@@ -74,7 +74,6 @@ function createListener(
 ): FastifyInstance {
   const { sources } = options;
   const checkSender = createSenderCheck(address, options.token);
-  const refuse = refuser(options);
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
     if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
     const withToken = options.token() === null ? '' : ', with the token';
@@ -85,7 +84,7 @@ function createListener(
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
     frameworkErrors: (_error, _request, reply) =>
-      void refuse(reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
+      void refuse(options, reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
   });
   limitConnections(app.server, {
     clock: sources.clock,
@@ -129,19 +128,19 @@ function createListener(
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) =>
     readBody(body, request.headers['content-type']),
   );
-  app.setErrorHandler((error, _request, reply) => refuse(reply, error));
+  app.setErrorHandler((error, _request, reply) => refuse(options, reply, error));
   addRoutes(app);
   return app;
 }
 
-function refuser({ sources, hide }: ControlOptions) {
-  return (reply: FastifyReply, error: unknown): FastifyReply => {
-    const refusal = asRefusal(error, reply.request.headers['content-type']);
-    // A client that left in the middle of its request was not refused, or was told before.
-    if (!reply.request.raw.socket.destroyed) sources.onRefused(refusal.code);
-    void reply.code(refusal.status).headers(HEADERS).headers(refusal.headers);
-    return reply.send(errorBody(refusal.code, hide(refusal.message)));
-  };
+function refuse({ sources, hide }: ControlOptions, reply: FastifyReply, error: unknown): FastifyReply {
+  const { code, status, headers, message } = asRefusal(error, reply.request.headers['content-type']);
+  // A client that left in the middle of its request was not refused, or was told before.
+  if (!reply.request.raw.socket.destroyed) sources.onRefused(code);
+  return reply
+    .code(status)
+    .headers({ ...HEADERS, ...headers })
+    .send(errorBody(code, hide(message)));
 }
 
 // A listener wakes the process whenever it looks for slow connections, also where there are none.

@@ -1,11 +1,5 @@
-import {
-  DEAD,
-  describeNothingGuarded,
-  describeNotReady,
-  livingOf,
-  type MarketSnapshot,
-  type Snapshot,
-} from '../core/view.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import { DEAD, describeNothingGuarded, describeNotReady, livingOf } from '../core/view.ts';
 import { plain } from '../util/text.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
@@ -53,11 +47,8 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean) {
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
 export function isWell({ ready, bases, markets }: Snapshot): boolean {
-  return (
-    ready &&
-    bases.some(({ used, outage }) => used && !outage) &&
-    markets.every(({ state }) => state !== 'rejected')
-  );
+  const isThrough = bases.some(({ used, outage }) => used && !outage);
+  return ready && isThrough && markets.every(({ state }) => state !== 'rejected');
 }
 
 /** A snapshot of one bot and its markets alone; null where no market names it. */
@@ -73,13 +64,12 @@ export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
 }
 
 function checkBot({ bot, state }: Snapshot['bots'][number]): Check {
-  return { name: `bot/${bot}`, failed: DEAD[state] === undefined ? null : `it ${DEAD[state]}` };
+  return check(`bot/${bot}`, DEAD[state] === undefined, `it ${DEAD[state]}`);
 }
 
 function checkTimer({ market, wanted, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
   const isArmed = wanted && guaranteedMs !== null && guaranteedMs > 0;
-  const why = [state, lastProblem].filter((part) => part !== null).join(': ');
-  return { name: `timer/${market}`, failed: isArmed ? null : why };
+  return check(`timer/${market}`, isArmed, lastProblem === null ? state : `${state}: ${lastProblem}`);
 }
 
 /** The checks as kube-apiserver writes them, one line each and a verdict; unless `verbose`, only what fails, or `ok`. */

@@ -97,19 +97,15 @@ function viewMarkets(status: StatusDocument, look: View): Markup {
   const pages = Math.max(1, Math.ceil(ordered.length / perPage));
   const page = Math.min(look.page, pages - 1);
   const shown = ordered.slice(page * perPage, (page + 1) * perPage);
-  const headOf = (name: string, count: number): Markup | '' => {
-    if (bots.length < 2) return '';
-    const bot = bots.find((one) => one.bot === name);
-    const word = bot === undefined ? '' : look.say.stateOfBot(bot);
-    const badge = word === '' ? '' : viewBadge(word, look.say.toneOf(word), look);
-    return html`<div class="title group"><span class="strong">Bot ${name}</span>${badge}<span class="small">${look.say.sayCount(count, 'market')}</span></div>`;
-  };
   const lists = [...groups].flatMap(([name, own]) => {
     const rows = own
       .filter((market) => shown.includes(market))
       .map((market) => viewMarket(market, cancelled.get(market.market), look));
     if (rows.length === 0) return [];
-    return html`<div data-key="${name}">${headOf(name, own.length)}<ul role="list" class="markets">${rows}</ul></div>`;
+    const [word] = bots.flatMap((one) => (one.bot === name ? look.say.stateOfBot(one) : []));
+    const badge = word === undefined ? '' : viewBadge(word, look.say.toneOf(word), look);
+    const head = html`<div class="title group"><span class="strong">Bot ${name}</span>${badge}<span class="small">${look.say.sayCount(own.length, 'market')}</span></div>`;
+    return html`<div data-key="${name}">${bots.length < 2 ? '' : head}<ul role="list" class="markets">${rows}</ul></div>`;
   });
   const hidden = (sought === '' ? status.marketCount : status.matchingCount) - markets.length;
   const are = hidden === 1 ? 'is' : 'are';
@@ -135,11 +131,10 @@ function viewTiles(status: StatusDocument, look: View): Markup {
   const elapsed = look.elapsedSeconds;
   const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
     html`<div data-tone="${look.gone === null ? tone : 'idle'}"><dt>${label}</dt><dd>${value}</dd><dd class="small">${note}</dd></div>`;
-  const { nextExpiry, runningDown } = status;
+  const { nextExpiry: next, runningDown } = status;
   const down = runningDown != null && runningDown.firstBy > look.now ? runningDown : null;
   const expired = status.markets.find(({ state }) => state === 'expired');
-  const next = nextExpiry ?? null;
-  const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? next : null;
+  const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? (next ?? null) : null;
   const least = expired ?? first ?? down;
   const ends = expired === undefined ? (first?.expiresAt ?? down?.firstBy ?? look.now) : look.now;
   const left = Math.max(0, ends - (look.gone === null ? look.now : status.now + elapsed));
@@ -170,15 +165,13 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
   if (cancellationCount === 0) return '';
   const shown = cancellations.slice(0, 5);
   const more = cancellationCount - shown.length;
-  const rows = shown.map(
-    (one) =>
-      html`<li data-key="${one.market}"><span class="strong">${one.market}</span>: orders ${look.say.sayCancelled(one, look.now)}.</li>`,
-  );
-  const one = ` ${shown[0]?.market}`;
-  const command =
-    cancellationCount === 1
-      ? html`<code>killswitchd ack${one}</code>`
-      : html`<code>killswitchd ack</code>, or for one of them <code>killswitchd ack${one}</code>`;
+  const rows = shown.map((one) => {
+    const what = look.say.sayCancelled(one, look.now);
+    return html`<li data-key="${one.market}"><span class="strong">${one.market}</span>: orders ${what}.</li>`;
+  });
+  const ofOne = html`<code>killswitchd ack ${shown[0]?.market ?? ''}</code>`;
+  const ofAll = html`<code>killswitchd ack</code>, or for one of them ${ofOne}`;
+  const command = cancellationCount === 1 ? ofOne : ofAll;
   return html`<section class="cancelled" aria-labelledby="cancelled"><h2 id="cancelled">Orders cancelled</h2><ul role="list">${rows}${more > 0 ? html`<li>and ${look.say.sayCount(more, 'more market')}</li>` : ''}</ul>
 <p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}. Without <code>control.listen</code> only a restart does.` : ''}</p></section>`;
 }
@@ -189,11 +182,10 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
     const word = look.say.stateOfBot(bot);
     const ttl = bot.ttlSeconds ?? 0;
     const age = bot.evidenceAgeSeconds === null ? null : bot.evidenceAgeSeconds + look.elapsedSeconds;
+    const ago = `${look.say.saySeconds(Math.floor(age ?? 0))} ${look.gone === null ? 'ago' : 'earlier'}`;
+    const last = age === null ? 'no sign of life yet' : `last sign of life ${ago}`;
     const good = ttl === 0 ? '' : `, good for ${look.say.saySeconds(ttl)}`;
-    const ago = look.gone === null ? 'ago' : 'earlier';
-    const last = `last sign of life ${look.say.saySeconds(Math.floor(age ?? 0))} ${ago}`;
-    const heard = `${age === null ? 'no sign of life yet' : last}${good} (${bot.mode})`;
-    const sign = bot.mode === 'none' ? 'nobody checks that it lives' : heard;
+    const sign = bot.mode === 'none' ? 'nobody checks that it lives' : `${last}${good} (${bot.mode})`;
     const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
     return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, null)}</li>`;
   });

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fstatSync, writeSync } from 'node:fs';
 
 /** Sends messages to the service manager. Never blocks and never throws. */
@@ -86,26 +87,19 @@ const COMMAND_MS = 5000;
 function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): Courier {
   let waiting = 0;
   let last = Promise.resolve();
-  const run = (message: string) =>
-    new Promise<string | null>((resolve) => {
-      const command = spawn('systemd-notify', message.split('\n'), {
-        stdio: 'ignore',
-        env: { PATH, NOTIFY_SOCKET },
-        timeout: COMMAND_MS,
-        killSignal: 'SIGKILL',
-      });
-      command.once('error', (error) => resolve(error.message));
-      command.once('exit', (code, signal) =>
-        resolve(code === 0 ? null : `systemd-notify ended with ${code ?? signal}`),
-      );
-    });
+  const run = async (message: string): Promise<void> => {
+    const limit = { timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
+    const env = { PATH, NOTIFY_SOCKET };
+    const command = spawn('systemd-notify', message.split('\n'), { stdio: 'ignore', env, ...limit });
+    const [code, signal] = (await once(command, 'exit')) as [number | null, string | null];
+    if (code !== 0) throw new Error(`systemd-notify ended with ${code ?? signal}`);
+  };
   return {
     tell(message, failed) {
       if (waiting > 0 && message.startsWith('WATCHDOG=1')) return;
       waiting += 1;
       last = last.then(async () => {
-        const problem = await run(message);
-        if (problem !== null) failed(problem);
+        await run(message).catch(({ message: problem }: Error) => failed(problem));
         waiting -= 1;
       });
     },
