@@ -34,9 +34,8 @@ const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
 
 /** Milliseconds as seconds with at most three decimals. */
-export function toSeconds<T extends number | null>(ms: T): T extends null ? null : number;
-export function toSeconds(ms: number | null): number | null {
-  return ms === null ? null : Math.round(ms) / 1000;
+export function toSeconds<T extends number | null>(ms: T) {
+  return (ms === null ? null : Math.round(ms) / 1000) as T extends null ? null : number;
 }
 
 function describeMarket(seen: MarketSnapshot) {

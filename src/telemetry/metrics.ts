@@ -148,11 +148,7 @@ async function* linesOf(metric: Metric, open: boolean): AsyncGenerator<string> {
     if (open) writer.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     writer.registerMetric({ name, get: async () => some } as never);
     const text = await writer.getSingleMetricAsString(name);
-    yield `${start === 0 ? text : withoutHeader(text)}\n`;
+    // The lines HELP and TYPE stand once.
+    yield `${start === 0 ? text : text.split('\n').slice(2).join('\n')}\n`;
   }
-}
-
-/** Without the lines HELP and TYPE, which a metric may have only once. */
-function withoutHeader(text: string): string {
-  return text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1);
 }

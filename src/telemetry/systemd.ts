@@ -101,16 +101,12 @@ function describeStatus({ authorised, markets, bots }: CoreView): string {
   const others =
     wanted.length === configured.length ? '' : `, ${configured.length - wanted.length} not guarded`;
   const slack = least === undefined ? '' : `, least slack ${seconds(least.sureMs)} (${least.market})`;
+  const first = wanted.find(waits);
+  const why = first?.lastProblem == null ? '' : ` (${first.lastProblem.slice(0, LONGEST_REASON)})`;
+  const waiting = first === undefined ? '' : `, bot ${first.bot} waits for ${first.market}${why}`;
   const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
   const guarded = bots.filter(({ bot }) => configured.some((market) => market.bot === bot));
-  return `${key}${armed.length} of ${wanted.length} markets armed${others}${describeWaiting(wanted.find(waits))}${slack}, ${describeBots(guarded)}`;
-}
-
-/** For what a bot may have to wait. */
-function describeWaiting(waiting: MarketView | undefined): string {
-  if (waiting === undefined) return '';
-  const { bot, market, lastProblem: why } = waiting;
-  return `, bot ${bot} waits for ${market}${why === null ? '' : ` (${why.slice(0, LONGEST_REASON)})`}`;
+  return `${key}${armed.length} of ${wanted.length} markets armed${others}${waiting}${slack}, ${describeBots(guarded)}`;
 }
 
 /** One that failed, else the bot that was silent for longest. One that said goodbye is silent on purpose. */
