@@ -1,12 +1,6 @@
 import type { BotWord, CoreSettings } from '../core/events.ts';
 import type { BeatProof, Evidence, Hear, Heard } from '../ports.ts';
 
-export interface BeatsOptions {
-  readonly mode: CoreSettings['liveness']['mode'];
-  /** As the configuration in force has them. */
-  readonly bots: () => readonly string[];
-}
-
 /** Evidence by what bots say themselves. */
 export interface Beats extends Evidence {
   /** Takes a bot's word in, `agoMs` after it was received at the earliest, and passes it on if it is a new one. */
@@ -41,7 +35,11 @@ const IN_PLACE_OF_BEATS = {
  * Words without either always count, unless the bot has numbered its words in the same session before. Nothing is kept
  * beyond the daemon's life: a session that this process never heard of is taken for a new one.
  */
-export function createBeats(options: BeatsOptions): Beats {
+export function createBeats(options: {
+  readonly mode: CoreSettings['liveness']['mode'];
+  /** As the configuration in force has them. */
+  readonly bots: () => readonly string[];
+}): Beats {
   const { mode, bots } = options;
   const shownBy = new Map<string, Shown>();
   let listener: Hear | null = null;

@@ -86,12 +86,9 @@ function createListener(
     frameworkErrors: (_error, _request, reply) =>
       void refuse(options, reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
   });
-  limitConnections(app.server, {
-    clock: sources.clock,
-    mostConnections: options.mostConnections,
-    busy: (socket) => talkOf(socket).unanswered > 0,
-    onRefused: () => sources.onRefused('too_many_connections'),
-  });
+  const isBusy = (socket: Socket) => talkOf(socket).unanswered > 0;
+  const onRefused = () => sources.onRefused('too_many_connections');
+  limitConnections(app.server, sources.clock, options, isBusy, onRefused);
   app.addHook('onRequest', async (request, reply) => {
     const { socket } = request.raw;
     const talk = talkOf(socket);

@@ -67,21 +67,20 @@ const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
-interface Limit extends Pick<ListenOptions, 'mostConnections'> {
-  readonly clock: Clock;
-  /** Whether somebody waits for an answer on a connection. */
-  readonly busy?: (socket: Socket) => boolean;
-  /** A connection was refused, or closed before it had sent a whole request. */
-  readonly onRefused?: () => void;
-}
-
 /**
  * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
  * one that has not sent a whole request for 100 ms, or else the one that has sent nothing for longest, and at least for
  * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
-export function limitConnections(server: Server, limit: Limit): void {
-  const { clock, mostConnections = MAX_CONNECTIONS, busy = () => false, onRefused = () => {} } = limit;
+export function limitConnections(
+  server: Server,
+  clock: Clock,
+  { mostConnections = MAX_CONNECTIONS }: ListenOptions,
+  /** Whether somebody waits for an answer on a connection. */
+  busy: (socket: Socket) => boolean = () => false,
+  /** A connection was refused, or closed before it had sent a whole request. */
+  onRefused = () => {},
+): void {
   const most = Math.min(MAX_CONNECTIONS, mostConnections);
   // The oldest are first.
   const silentMs = new Map<Socket, number>();

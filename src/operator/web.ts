@@ -35,7 +35,7 @@ export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
   const { addresses, close } = await openAll('web', options.listen, (address) => {
     const app = createListener(pages, address.kind === 'tcp' ? address.host : '');
-    limitConnections(app.server, options);
+    limitConnections(app.server, options.clock, options);
     return app;
   });
   return {

@@ -291,7 +291,7 @@ function declareDaemon({ gauge, counter, counted, shown }: Declare, controlReaso
   shown('authorised', ({ snapshot }) => +snapshot.authorised);
   shown('survivable_outage_seconds', (seen) => least(seen, 0, ({ survivesMs }) => survivesMs / 1000));
   shown('survivable_outage_ratio', (seen) =>
-    least(seen, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
+    least(seen, 1, (market) => market.survivesMs / market.timeoutMs),
   );
   const buildInfo = gauge('build_info', 'version', 'revision', 'node_version');
   shown('shard_index', ({ shard }) => shard.index);
@@ -321,10 +321,10 @@ function least({ snapshot }: Seen, none: number, read: (market: MarketSnapshot) 
   return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
 }
 
-function declareRenewals({ on, gauge, counted, histogram, shown }: Declare) {
+function declareRenewals({ on, gauge, counted, counter, histogram, shown }: Declare) {
   shown('cadence_factor', ({ snapshot }) => snapshot.cadenceFactor);
   shown('capacity_requests_per_second', ({ snapshot }) => snapshot.capacityPerSecond);
-  counted('attempt', 'requests_total', { purpose: PURPOSES }, ({ purpose }) => ({ purpose }));
+  const requests = counter('requests_total', { purpose: PURPOSES });
   const failed = { purpose: PURPOSES, reason: FAILURE_REASONS };
   counted('attempt-failed', 'request_failures_total', failed, ({ purpose, reason }) => ({ purpose, reason }));
   const duration = histogram('renewal_duration_seconds', DURATION_BUCKETS);
@@ -336,6 +336,7 @@ function declareRenewals({ on, gauge, counted, histogram, shown }: Declare) {
   counted('throttled', 'throttled_total');
   const skew = gauge('clock_skew_seconds');
   on('attempt', ({ purpose, delayMs }) => {
+    requests.inc({ purpose });
     if (purpose !== 'delete') delay.observe(delayMs / 1000);
   });
   on('renewed', ({ durationMs, cycleMs, slackRatio, skewMs }) => {
@@ -345,9 +346,8 @@ function declareRenewals({ on, gauge, counted, histogram, shown }: Declare) {
     skew.set(skewMs / 1000);
   });
   on('tripped', ({ durationMs }) => tripDuration.observe(durationMs / 1000));
-  counted('lapsed', 'lapses_by_certainty_total', { certainty: CERTAINTIES }, ({ certainty }) => ({
-    certainty,
-  }));
+  const certainty = { certainty: CERTAINTIES };
+  counted('lapsed', 'lapses_by_certainty_total', certainty, (lapse) => ({ certainty: lapse.certainty }));
   counted('fired', 'fired_total', { reason: FIRINGS }, ({ why }) => ({ reason: why }));
   counted('overdue', 'overdue_total');
   counted('refused', 'refusals_total');
