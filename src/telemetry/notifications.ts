@@ -1,9 +1,8 @@
-import { once } from 'node:events';
+import Bottleneck from 'bottleneck';
 import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel } from '../ports.ts';
-import { within } from '../util/pace.ts';
 import { isoTime, listed } from '../util/text.ts';
 import { describeNotice, levelOf } from './events.ts';
 import type { Log } from './log.ts';
@@ -37,6 +36,8 @@ const MOST_MARKETS = 20;
 const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = { retries: 65, minTimeout: 1000, maxTimeout: 60_000, randomize: true, unref: true } as const;
+/** A wall clock that went back by more would hold the pace up. */
+const STEP_BACK_MS = 1000;
 
 type Kind = Notice['kind'];
 /** What somebody without a monitoring system wants to hear of: always, and where the log has it as a warning or an error. */
@@ -129,12 +130,19 @@ export function sayPosted(posted: Posted): string {
   return 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
 }
 
-/** Resolves a second after it did so last, or sooner at the end. */
-function createPace(clock: Clock, end: Promise<unknown>) {
-  let nextMs = 0;
-  return async (): Promise<void> => {
-    await within(clock, nextMs - clock.now().monoMs, end);
-    nextMs = clock.now().monoMs + PACE_MS;
+/** One job after the other and no two within a second. Made anew after a step back of the clock that Bottleneck reads. */
+function createPace(clock: Clock) {
+  const make = () => new Bottleneck({ maxConcurrent: 1, minTime: PACE_MS });
+  let limiter = make();
+  let aheadMs = Number.NEGATIVE_INFINITY;
+  return {
+    run(job: () => Promise<void>): Promise<void> {
+      const { monoMs, wallMs } = clock.now();
+      if (wallMs - monoMs < aheadMs - STEP_BACK_MS) limiter = make();
+      aheadMs = wallMs - monoMs;
+      return limiter.schedule(job);
+    },
+    stop: () => void limiter.stop({ dropWaitingJobs: true }),
   };
 }
 
@@ -243,8 +251,8 @@ function createMessages(
   tell: (problem: string | null) => void,
 ) {
   const waiting = createWaiting(bases);
+  const pace = createPace(clock);
   const closing = new AbortController();
-  const pace = createPace(clock, once(closing.signal, 'abort'));
   let cancelGather: Cancel | null = null;
   let sending: Promise<void> | null = null;
 
@@ -268,9 +276,8 @@ function createMessages(
   async function sendAll(): Promise<void> {
     for (let one = waiting.take(); one !== null; one = waiting.take()) {
       const message = messageOf(one);
-      await pace();
       try {
-        await pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal });
+        await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
         if (current.notify.url !== null) tell(null);
       } catch (error) {
         // `close` posts it once more.
@@ -296,6 +303,7 @@ function createMessages(
       const untilMs = clock.now().monoMs + withinMs;
       cancelGather?.();
       closing.abort();
+      pace.stop();
       await sending;
       // What a stop left comes first.
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {

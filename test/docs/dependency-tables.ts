@@ -9,7 +9,8 @@ interface Locked {
 /** Why each package of `dependencies` is there. One without a reason should not be. */
 const REASONS: Readonly<Record<string, string>> = {
   ajv: 'checks the configuration file, and the arguments and the replies of the client; `src/config/validate.ts`, `src/exchange/validate.ts`',
-  bottleneck: 'the limits of the client, and the order of its rising nonces; `src/exchange/limits.ts`',
+  bottleneck:
+    'the limits of the client, and the order of its rising nonces; the pace of messages; `src/exchange/limits.ts`, `src/telemetry/notifications.ts`',
   commander: 'commands, flags and their help; `src/cli`',
   'env-schema': 'checks the environment against its schema; `src/config/validate.ts`',
   fastify: 'the web and the control listener, the simulated exchange; `src/operator`, `src/simulator`',
