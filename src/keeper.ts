@@ -31,8 +31,8 @@ export function createKeeper(options: Options) {
   const { settings, clock } = options;
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
-  const { feed, onTurn, onWake } = createLoop(options, state, finished.resolve);
-  const settled = createWaiting(clock, state, onTurn);
+  const { feed, turned, woken } = createLoop(options, state, finished.resolve);
+  const settled = createWaiting(clock, state, turned);
   /** New evidence that a bot lives, or its word that it stops. */
   const hear: Hear = (bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs });
   return {
@@ -60,9 +60,9 @@ export function createKeeper(options: Options) {
     /** The same without the sentences, at a cost that may be paid at every step. */
     view: () => new CoreView(state, clock.now()),
     /** Calls `run` after every step, for the watchdog: the loop turns. */
-    onTurn,
+    onTurn: (run: () => void): void => void turned.push(run),
     /** Calls `run` whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */
-    onWake,
+    onWake: (run: (lateMs: number) => void): void => void woken.push(run),
   };
 }
 
@@ -77,13 +77,11 @@ function createLoop(
   const queue: CoreEvent[] = [];
   const turned: (() => void)[] = [];
   const woken: ((lateMs: number) => void)[] = [];
+  const requests = createRequests(clock, exchange, state, feed);
   let turning = false;
   let ended = false;
-  const alarm = createAlarm(clock, state, (lateMs) => {
-    feed({ kind: 'tick' });
-    for (const run of woken) run(lateMs);
-  });
-  const requests = createRequests(clock, exchange, state, feed);
+  let alarmMs: number | null = null;
+  let cancelAlarm: Cancel = () => {};
 
   /** Events that arise while effects are carried out wait their turn: the core is never entered twice. */
   function feed(event: CoreEvent): void {
@@ -96,43 +94,48 @@ function createLoop(
         for (const effect of step(state, next, clock.now())) carryOut(effect);
     } catch (error) {
       ended = true;
-      alarm.end();
-      return throwToNobody(clock, error);
+      cancelAlarm();
+      // Whoever fed the event could catch it, and a broken loop would go on. This way it ends the process.
+      clock.after(0, () => {
+        throw error;
+      });
+      return;
     }
     turning = false;
-    if (ended) alarm.end();
-    else alarm.set();
+    if (ended) cancelAlarm();
+    else setAlarm();
     for (const run of turned) run();
   }
 
-  function carryOut(effect: Effect): void {
-    switch (effect.kind) {
-      case 'notice':
-        observe(effect.notice, state.now);
-        break;
-      case 'write':
-        requests.write(effect);
-        break;
-      case 'abort':
-        requests.abort(effect.attempt);
-        break;
-      case 'ping':
-        exchange.ping(effect.base, effect.timeoutMs, (outcome) =>
-          feed({ kind: 'pinged', base: effect.base, reason: null, detail: '', ...outcome }),
-        );
-        break;
-      case 'finished':
-        ended = true;
-        finish(effect.left);
-        break;
-    }
+  /** Most answers leave the moment at which the core is to be woken where it was. */
+  function setAlarm(): void {
+    const { wakeAtMs } = state;
+    if (alarmMs === wakeAtMs) return;
+    cancelAlarm();
+    alarmMs = wakeAtMs;
+    cancelAlarm = clock.after(wakeAtMs - clock.now().monoMs, () => {
+      alarmMs = null;
+      const lateMs = clock.now().monoMs - wakeAtMs;
+      feed({ kind: 'tick' });
+      for (const run of woken) run(lateMs);
+    });
   }
 
-  return {
-    feed,
-    onTurn: (run: () => void): void => void turned.push(run),
-    onWake: (run: (lateMs: number) => void): void => void woken.push(run),
-  };
+  function carryOut(effect: Effect): void {
+    if (effect.kind === 'notice') observe(effect.notice, state.now);
+    else if (effect.kind === 'write') requests.write(effect);
+    else if (effect.kind === 'abort') requests.abort(effect.attempt);
+    else if (effect.kind === 'ping') {
+      const { base, timeoutMs } = effect;
+      exchange.ping(base, timeoutMs, (outcome) =>
+        feed({ kind: 'pinged', base, reason: null, detail: '', ...outcome }),
+      );
+    } else {
+      ended = true;
+      finish(effect.left);
+    }
+  }
+  return { feed, turned, woken };
 }
 
 /** The requests that are on their way, by the number of their attempt. */
@@ -160,36 +163,10 @@ function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed
   };
 }
 
-/** Wakes the core at the moment that it asked for; most answers leave that moment where it was. */
-function createAlarm(clock: Clock, state: CoreState, wake: (lateMs: number) => void) {
-  let setToMs: number | null = null;
-  let cancel: Cancel = () => {};
-  return {
-    set(): void {
-      if (setToMs === state.wakeAtMs) return;
-      cancel();
-      const { wakeAtMs } = state;
-      setToMs = wakeAtMs;
-      cancel = clock.after(wakeAtMs - clock.now().monoMs, () => {
-        setToMs = null;
-        wake(clock.now().monoMs - wakeAtMs);
-      });
-    },
-    end: (): void => cancel(),
-  };
-}
-
-/** Whoever fed the event could catch the error, and a broken loop would go on. This way it ends the process. */
-function throwToNobody(clock: Clock, error: unknown): void {
-  clock.after(0, () => {
-    throw error;
-  });
-}
-
 /** Those who wait for something to have happened; looked at after every turn of the loop. */
-function createWaiting(clock: Clock, state: CoreState, onTurn: (run: () => void) => void) {
+function createWaiting(clock: Clock, state: CoreState, turned: (() => void)[]) {
   const waiting = new Set<() => void>();
-  onTurn(() => {
+  turned.push(() => {
     for (const look of waiting) look();
   });
   /**
