@@ -1,21 +1,29 @@
 import { readFileSync } from 'node:fs';
-import { botsOf, type Config, ownerOf } from '../config/config.ts';
+import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
 import type { Load, LoadedConfig } from '../config/load.ts';
 import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { createBeats } from '../liveness/beats.ts';
-import { type LookAtProcess, lastWord, type ProcessEvidence } from '../liveness/process.ts';
+import { createFileEvidence, createFileLook } from '../liveness/file.ts';
+import { createHttpEvidence } from '../liveness/http.ts';
+import {
+  createProcessEvidence,
+  type LookAtProcess,
+  lastWord,
+  type ProcessEvidence,
+} from '../liveness/process.ts';
+import type { Looking } from '../liveness/rounds.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Clock } from '../ports.ts';
-import { type Log, type Write } from '../telemetry/log.ts';
+import type { Clock, Evidence } from '../ports.ts';
+import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
 import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
-import { createBotEvidence } from './evidence.ts';
+import { openHttpProber } from './asking.ts';
 import { createGuard, createSecrets } from './guard.ts';
 import { createFilesAnswer, createInForce, createReloading } from './reloading.ts';
 import { createTelling, introduce, type Telling } from './telling.ts';
@@ -51,10 +59,7 @@ export async function startDaemon(options: DaemonOptions) {
   const { clock, env, loaded, ownsBot = false } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
-  // Loaded only where it is asked for: other starts do not wait for it.
-  const embedded = config.embeddedExchange
-    ? await (await import('./embedded.ts')).startEmbedded(clock, secrets.credentials())
-    : null;
+  const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials()) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
   const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
   const { log, metrics, notifying, operations, observers } = telling;
@@ -65,11 +70,11 @@ export async function startDaemon(options: DaemonOptions) {
     (await filesAnswer()) ? readSecrets(env, { demo: config.embeddedExchange }) : null;
   const guard = createGuard({ config, clock, bases, secrets, observers, log, rereadSecrets });
   const { keeper } = guard;
-  const parts = { inForce, filesAnswer, telling, guard, hide: secrets.hide };
-  const service = createService(options, parts);
-  const { supervision } = service;
+  const parts = { ...options, inForce, filesAnswer, telling, guard, hide: secrets.hide };
+  const service = createService(parts);
+  const { supervision, reloading, child } = service;
   const closeExchange = () => guard.close().then(() => embedded?.close());
-  const listeners = await openListeners(options, parts, service).catch(async (error: unknown) => {
+  const listeners = await openListeners(parts, service).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
     throw error;
@@ -86,18 +91,18 @@ export async function startDaemon(options: DaemonOptions) {
     keeper,
     addresses: listeners.web,
     controls: listeners.control,
-    child: service.child,
+    child,
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
     /** Reads the configuration again, as SIGHUP asks. */
-    reload: () => service.reloading.reload('signal', 0),
+    reload: () => reloading.reload('signal', 0),
     /**
      * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
      * of its start. Once the timers have ended, the rest has 3 s: what hangs then is left behind.
      */
     async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
-      service.reloading.stop();
+      reloading.stop();
       supervision?.stopping();
       inForce.end();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
@@ -116,6 +121,25 @@ export async function startDaemon(options: DaemonOptions) {
   };
 }
 
+/** The exchange that the daemon brings along, with orders to guard. Other starts do not wait for it to be loaded. */
+async function startEmbedded(clock: Clock, pair: { readonly key: string; readonly secret: string }) {
+  const { startSimulatedServer } = await import('../simulator/server.ts');
+  const { DEMO_ORDERS } = await import('../simulator/state.ts');
+  const { createNarrator } = await import('../simulator/event-log.ts');
+  const listen = { host: '127.0.0.1', port: 0 };
+  const exchange = { keys: [{ ...pair, account: 'main' as const }] };
+  const server = await startSimulatedServer({ clock, listen, exchange, orders: DEMO_ORDERS });
+  return {
+    url: server.url,
+    close: () => server.close(),
+    /** Tells the log what the exchange does from here on. */
+    narrate({ logger }: Log): void {
+      const say = (line: string) => logger.info({ event: 'exchange-said' }, `Exchange: ${line}`);
+      server.exchange.log.subscribe(createNarrator(say));
+    },
+  };
+}
+
 /** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
 function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
   const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
@@ -125,11 +149,10 @@ function secretFilesOf({ control, notify }: Config, env: Environment): string[] 
 }
 
 /** All that `load` reads; the configuration file last. */
-function filesReadBy(config: Config, env: Environment): string[] {
-  return [...secretFilesOf(config, env), ...(config.file === null ? [] : [config.file])];
-}
+const filesReadBy = (config: Config, env: Environment) =>
+  [...secretFilesOf(config, env), config.file].filter((path) => path !== null);
 
-interface Parts {
+interface Parts extends DaemonOptions {
   readonly inForce: ReturnType<typeof createInForce>;
   /** Whether the file systems of all that is read again answer: reading holds up the loop. */
   readonly filesAnswer: () => Promise<boolean>;
@@ -139,8 +162,8 @@ interface Parts {
 }
 
 /** What changes while the daemon runs: its configuration, and what it knows of the bots. */
-function createService({ clock, env, loaded, load, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
-  const { inForce, filesAnswer, telling, guard, hide } = parts;
+function createService(parts: Parts) {
+  const { clock, env, loaded, load, manager, inForce, filesAnswer, telling, guard, hide } = parts;
   const { config, guarded, bots } = inForce;
   const { keeper } = guard;
   const supervision =
@@ -164,8 +187,7 @@ function createService({ clock, env, loaded, load, lookAtProcess, manager }: Dae
     },
   });
   const beats = createBeats({ mode: config().liveness.mode, bots });
-  const onProblem = telling.onEvidenceProblem;
-  const evidence = createBotEvidence({ clock, config: guarded, lookAtProcess, onProblem });
+  const evidence = createBotEvidence(parts);
   const ended = (code: number | null): void => {
     for (const bot of botsOf(guarded().markets)) keeper.hear(bot, lastWord(code), 0);
   };
@@ -190,9 +212,39 @@ function createService({ clock, env, loaded, load, lookAtProcess, manager }: Dae
   };
 }
 
+/**
+ * What looks for signs of life of its own accord; nothing where bots speak for themselves or nobody watches. Everything
+ * but the mode is asked for at each look, so that a reload needs no restart.
+ */
+function createBotEvidence({
+  clock,
+  inForce,
+  telling,
+  lookAtProcess,
+}: Parts): Evidence | ProcessEvidence | null {
+  const { guarded: config } = inForce;
+  const probeEveryMs = () => config().liveness.probeEverySeconds * 1000;
+  const shared: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
+  const open = (url: string) => openHttpProber(clock, url);
+  switch (config().liveness.mode) {
+    case 'none':
+    case 'beat':
+      return null;
+    case 'file':
+      return createFileEvidence({
+        ...shared,
+        files: () => placesOfBots(config(), 'file'),
+        look: createFileLook(),
+      });
+    case 'http':
+      return createHttpEvidence({ ...shared, urls: () => placesOfBots(config(), 'url'), open });
+    case 'process':
+      return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look: lookAtProcess });
+  }
+}
+
 function sourcesOf(
-  clock: Clock,
-  { guard: { keeper }, inForce: { config, guarded, bots }, telling }: Parts,
+  { clock, guard: { keeper }, inForce: { config, guarded, bots }, telling }: Parts,
   { beats, reloading }: ReturnType<typeof createService>,
 ): Omit<ControlSources, 'status'> {
   const { cancellations, levels, metrics, operations } = telling;
@@ -261,19 +313,16 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
 }
 
 /** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
-async function openListeners(
-  { clock, loaded: { config } }: DaemonOptions,
-  parts: Parts,
-  service: ReturnType<typeof createService>,
-) {
-  const { inForce, telling, hide } = parts;
+async function openListeners(parts: Parts, service: ReturnType<typeof createService>) {
+  const { clock, inForce, telling, hide } = parts;
+  const { config } = parts.loaded;
   const { metrics, recent, cancellations } = telling;
   const mostConnections = connectionsPerListener(config, telling.log);
   const lists = { recentEvents: recent.list, cancellations: cancellations.list };
   const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;
-  const sources = { ...sourcesOf(clock, parts, service), status: web.status };
+  const sources = { ...sourcesOf(parts, service), status: web.status };
   const token = () => inForce.config().control.token?.reveal() ?? null;
   const options = { sources, token, hide, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {
