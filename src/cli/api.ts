@@ -10,7 +10,16 @@ import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
+import {
+  CommandError,
+  type Edge,
+  EXIT,
+  type ExitCode,
+  messageOf,
+  misconfigured,
+  misuse,
+  onStop,
+} from './edge.ts';
 import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
@@ -21,8 +30,6 @@ const MOST_BYTES = 64 * 1024;
 
 /** The arguments of a method of the client, which checks them itself. */
 type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
-
-const STOPS = ['SIGINT', 'SIGTERM'] as const;
 
 async function replyOf(client: Client, name: OperationName, given: unknown, signal: AbortSignal) {
   if (name === 'ping') return { latencyMs: Math.round((await client.ping()) * 1000) / 1000 };
@@ -38,6 +45,7 @@ async function replyOf(client: Client, name: OperationName, given: unknown, sign
  * not the API's, with 75 where nobody knows whether money was moved, and with 77 where the key or the token is refused.
  */
 export function register(program: Command, edge: Edge): void {
+  const amountIn = new Option('--amount-in <unit>', 'what the exchange counts the amount of a buy in');
   program
     .command('api')
     .description('call one operation of the exchange and print its reply as JSON')
@@ -45,47 +53,37 @@ export function register(program: Command, edge: Edge): void {
     .argument('[json]', 'its arguments as a JSON object; - reads them from standard input')
     .option('--list', 'show the operations and call none')
     .option('--yes', 'do it: needed where money is moved')
-    .addOption(
-      offer(
-        new Option('--amount-in <unit>', 'what the exchange counts the amount of a buy in'),
-        AMOUNT_UNITS,
-      ),
-    )
+    .addOption(offer(amountIn, AMOUNT_UNITS))
     .option('--base-url <url>', 'base address of the exchange (KILLSWITCHD_BASE_URL)')
     .option('--access-token-file <file>', 'file with the OAuth 2.0 token for orderHistory')
     .option('--json', 'errors as JSON on standard output, too; with --list the list as JSON')
     .option('--config <file>', 'configuration file; of it only exchange is read (KILLSWITCHD_CONFIG)')
     .action((name: string | undefined, json: string | undefined, flags: Flags) =>
-      flags.list === true ? list(flags, edge) : call(name, json, flags, edge),
+      flags.list === true ? list(flags, edge) : call(name, json ?? '{}', flags, edge),
     );
 }
 
-async function call(
-  named: string | undefined,
-  json: string | undefined,
-  flags: Flags,
-  edge: Edge,
-): Promise<void> {
+async function call(named: string | undefined, json: string, flags: Flags, edge: Edge) {
   let hide: Redact = (text) => text;
   let client: Client | null = null;
   const print = (value: unknown) => edge.out(hide(JSON.stringify(value, null, 2)));
   try {
     const name = readName(named);
     const { authentication, effect }: Operation = OPERATIONS[name];
-    const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
+    const given = await readArguments(name, json, flags.amountIn, edge);
     const { secrets, ...access } = await findAccess(authentication, flags, edge.env);
     // The exchange may repeat what it was shown.
     hide = (text) => hideSecrets(text, secrets);
     for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
     client = createClient({ ...access, clock: edge.clock });
-    if (effect === 'moves-money' && flags.yes !== true) {
-      throw misuse(
-        `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
-      );
-    }
     const stopping = new AbortController();
-    // Who interrupts an order must be told that it may have been carried out.
-    if (effect === 'moves-money') for (const one of STOPS) edge.onSignal(one, () => stopping.abort());
+    if (effect === 'moves-money') {
+      const at = access.bases.join();
+      if (flags.yes !== true)
+        throw misuse(`${describeMove(name, given)} at ${at}; add --yes to do it, nothing was sent`);
+      // Who interrupts an order must be told that it may have been carried out.
+      onStop(edge, () => stopping.abort());
+    }
     print(await replyOf(client, name, given, stopping.signal));
     if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
@@ -107,22 +105,16 @@ function readName(text: string | undefined): OperationName {
   throw misuse(`there is no operation ${JSON.stringify(text)}; ${allowed}${didYouMean(text, names)}`);
 }
 
-async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {
-  const given = json === undefined ? {} : parse(json === '-' ? await readInput(edge) : json);
+/** The arguments, with the unit of `--amount-in`. */
+async function readArguments(name: OperationName, json: string, amountIn: string | undefined, edge: Edge) {
+  const given = parse(json === '-' ? await readInput(edge) : json);
   if (OPERATIONS[name].authentication === 'none' && JSON.stringify(given) !== '{}')
     throw misuse(`${name} takes no arguments; leave the JSON away`);
-  return given;
-}
-
-/** The arguments with the unit of `--amount-in`. */
-function withUnit(name: OperationName, given: unknown, amountIn: string | undefined): unknown {
   if (amountIn === undefined || !isRecord(given)) return given;
-  if (name !== 'createStockMarketOrder') {
+  if (name !== 'createStockMarketOrder')
     throw misuse(`--amount-in: ${name} has no amount to be counted; leave it away`);
-  }
-  if ('amountIn' in given && given['amountIn'] !== amountIn) {
+  if ('amountIn' in given && given['amountIn'] !== amountIn)
     throw misuse(`--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`);
-  }
   return { ...given, amountIn };
 }
 
@@ -135,7 +127,7 @@ async function readInput(edge: Edge): Promise<string> {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(text);
   } catch (error) {
     const why = tidy(messageOf(error));
     throw misuse(`the arguments are no JSON: ${why}; write an object such as '{"market":"BTC_USDT"}'`);
@@ -213,11 +205,8 @@ function describeFailure(error: unknown) {
   const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
   const [exitCode, said] = ENDS[name];
   const hint = hintOf(error, said);
-  return {
-    exitCode,
-    sentence: hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`,
-    error: { name, message, ...details },
-  };
+  const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
+  return { exitCode, sentence, error: { name, message, ...details } };
 }
 
 function hintOf(error: ClientError, said: string | null): string | null {
@@ -226,6 +215,9 @@ function hintOf(error: ClientError, said: string | null): string | null {
   if (error.name === 'RefusedError') return REFUSED.replace(',', ` with code ${error.code},`);
   return said === null || (said === MAYBE && !error.maybeApplied) ? null : said;
 }
+
+const NOWHERE =
+  'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config';
 
 /**
  * Base address, nonces, key and token, as `check-config` finds them, and nothing else of the configuration: markets
@@ -237,17 +229,13 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
   const allowPlainHttp = values['allowPlainHttp'] === true;
   const [written] = (values['baseUrls'] ?? []) as readonly string[];
   const places = [
-    { label: '--base-url', text: flags.baseUrl, exitCode: EXIT.usage },
-    { label: 'KILLSWITCHD_BASE_URL', text: env['KILLSWITCHD_BASE_URL'], exitCode: EXIT.config },
-    { label: place(['exchange', 'baseUrls', 0]).label, text: written, exitCode: EXIT.config },
+    { label: '--base-url', text: flags.baseUrl },
+    { label: 'KILLSWITCHD_BASE_URL', text: env['KILLSWITCHD_BASE_URL'] },
+    { label: place(['exchange', 'baseUrls', 0]).label, text: written },
   ];
   const base = places.find(({ text }) => text !== undefined);
-  if (base?.text === undefined) {
-    throw misconfigured(
-      'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
-    );
-  }
-  const bases = [valid(base.label, checkBaseUrl(base.text, allowPlainHttp), base.exitCode)];
+  if (base?.text === undefined) throw misconfigured(NOWHERE);
+  const bases = [valid(base.label, checkBaseUrl(base.text, allowPlainHttp))];
   const nonce = values['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';

@@ -33,20 +33,16 @@ type CheckFlags = Flags & Given<'format', 'print' | 'live'>;
  * `--live` it opens no connection; a port is bound for a moment.
  */
 export function register(program: Command, edge: Edge): void {
+  const embedded = 'check as for run --embedded-exchange: base address, key and secret may be missing';
+  const live =
+    'also ask the exchange whether it answers, accepts the key and knows the markets; touches no timer';
+  const format = new Option('--format <format>', 'how to show the result').choices(['text', 'json']);
   addConfigFlags(program.command('check-config'))
     .description('check file, environment and flags, and say what they mean; arms nothing')
-    .option(
-      '--embedded-exchange',
-      'check as for run --embedded-exchange: base address, key and secret may be missing',
-    )
+    .option('--embedded-exchange', embedded)
     .option('--print', 'show the merged configuration with the source of every value')
-    .option(
-      '--live',
-      'also ask the exchange whether it answers, accepts the key and knows the markets; touches no timer',
-    )
-    .addOption(
-      new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
-    )
+    .option('--live', live)
+    .addOption(format.default('text'))
     .action((flags: CheckFlags) => checkConfig(flags, edge));
 }
 
@@ -59,12 +55,12 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
     throw new CommandError(EXIT.config);
   }
   // With --format json the answers of the exchange go to standard error. Errors come last.
-  const live =
-    flags.live === true ? await checkLive(loaded.config, asJson ? edge.err : edge.out, edge) : null;
-  const host = await checkHost(loaded.config, edge);
+  const { config } = loaded;
+  const tell = asJson ? edge.err : edge.out;
+  const live = flags.live === true ? await checkLive(config, tell, edge) : null;
+  const host = await checkHost(config, edge);
   const { code = EXIT.ok, wrong = [], roundTripMs = null } = live ?? {};
   const report = reportOn(loaded, roundTripMs, host);
-  const { config } = loaded;
   const sources = flags.print === true ? findSources(loaded) : null;
   if (asJson) {
     const printed = sources && { config, sources: Object.fromEntries(sources) };
@@ -93,14 +89,8 @@ function reportOn({ config, warnings }: LoadedConfig, measuredMs: number | null,
       const { market, timeoutMs, types, bot } = settled;
       const periodMs = periodsMs[index] ?? 0;
       const promise = describePromise(settings, settled, periodMs, answerMs);
-      return {
-        market,
-        timeoutSeconds: timeoutMs / 1000,
-        renewEverySeconds: periodMs / 1000,
-        types,
-        bot,
-        promise,
-      };
+      const seconds = { timeoutSeconds: timeoutMs / 1000, renewEverySeconds: periodMs / 1000 };
+      return { market, ...seconds, types, bot, promise };
     }),
   };
 }
@@ -157,7 +147,7 @@ type Host = Awaited<ReturnType<typeof checkHost>>;
 async function checkHost(config: Config, edge: Edge) {
   /** What `run` would refuse as things are, in its own words. */
   const problems: string[] = [];
-  /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
+  /** Where a daemon runs already: the configuration is for its restart, or for another one. */
   const warnings: string[] = [];
   for (const listener of ['web', 'control'] as const) {
     for (const address of config[listener].listen) {
@@ -166,12 +156,11 @@ async function checkHost(config: Config, edge: Edge) {
         else await bind(address);
       } catch (cause) {
         const error = cause instanceof ListenError ? cause : listenError(listener, address.text, cause);
-        if (error.code !== 'EADDRINUSE' || !(await isDaemon(listener, address, edge)))
-          problems.push(error.message);
-        else
-          warnings.push(
-            `${listener} listener ${address.text}: a killswitchd runs there; restart it with this configuration, or give this one an address of its own`,
-          );
+        const isTaken = error.code === 'EADDRINUSE' && (await isDaemon(listener, address, edge));
+        const advice = 'restart it with this configuration, or give this one an address of its own';
+        const text = `${listener} listener ${address.text}: a killswitchd runs there; ${advice}`;
+        if (isTaken) warnings.push(text);
+        else problems.push(error.message);
       }
     }
   }
@@ -228,12 +217,11 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
       if (base === 0) roundTripMs = latencyMs;
       out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    await checkKeyAndMarkets(config.markets, exchange, clock, out);
+    await checkKeyAndMarkets(config.markets, (market) => ask(exchange, clock, market), out);
     return { code: EXIT.ok, wrong: [], roundTripMs };
   } catch (error) {
-    const wrong = messageOf(error)
-      .split('\n')
-      .map((line) => `Live: ${line}`);
+    const lines = messageOf(error).split('\n');
+    const wrong = lines.map((line) => `Live: ${line}`);
     if (error instanceof CommandError) return { code: error.exitCode, wrong, roundTripMs };
     return { code: EXIT.unreachable, wrong, roundTripMs: null };
   } finally {
@@ -243,20 +231,20 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
 
 async function checkKeyAndMarkets(
   markets: Config['markets'],
-  exchange: Exchange,
-  clock: Clock,
+  ask: (market: string) => Promise<Verdict>,
   out: Edge['out'],
 ): Promise<void> {
-  const told = await ask(exchange, clock, NO_MARKET);
+  const told = await ask(NO_MARKET);
   if (told.kind === 'unauthorised')
     throw new CommandError(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
-  if (told.kind !== 'refused') throw new CommandError(EXIT.unreachable, detailOf(told));
+  const carriedOut = `the exchange carried out what it must refuse: ${told.kind}`;
+  if (told.kind !== 'refused')
+    throw new CommandError(EXIT.unreachable, 'detail' in told ? told.detail : carriedOut);
   out('Live: the exchange accepts the key.');
   if (!tellsOfMarket(told)) return out('Live: the exchange does not say whether it knows a market.');
   const unknown: string[] = [];
   for (const { market } of markets)
-    if (tellsOfMarket(await ask(exchange, clock, market)))
-      unknown.push(`the exchange does not know the market ${market}.`);
+    if (tellsOfMarket(await ask(market))) unknown.push(`the exchange does not know the market ${market}.`);
   if (unknown.length > 0) throw misconfigured(unknown.join('\n'));
   out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
 }
@@ -292,8 +280,4 @@ async function ask(exchange: Exchange, clock: Clock, market: string): Promise<Ve
 /** Of all that is wrong with such a request the exchange names the market, too. */
 function tellsOfMarket(told: Verdict): boolean {
   return told.kind === 'refused' && (told.code === 31 || 'market' in (told.fields ?? {}));
-}
-
-function detailOf(told: Verdict): string {
-  return 'detail' in told ? told.detail : `the exchange carried out what it must refuse: ${told.kind}`;
 }

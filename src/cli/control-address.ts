@@ -2,19 +2,21 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { checkControlListen, checkWebListen } from '../config/meaning.ts';
-import { describe } from '../config/problem.ts';
+import { describe, wrong } from '../config/problem.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
-import { attempt, CommandError, type Edge, EXIT, type ExitCode, misconfigured } from './edge.ts';
+import { attempt, type Edge, misconfigured } from './edge.ts';
 import { type Given, readUnchecked, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
 export type ControlFlags = Given<'control' | 'tokenFile' | 'config'>;
 
+type Listener = 'control' | 'web';
+
 /** Where a daemon is asked: at its control listener, or at the web listener. */
 export interface Place {
-  readonly kind: 'control' | 'web';
+  readonly kind: Listener;
   readonly address: ListenAddress;
   /** The token for a control listener at HOST:PORT; null where none is named, and elsewhere. */
   readonly token: string | null;
@@ -75,42 +77,38 @@ export async function findControl(
  */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
-  const named = check('web', '--web', flags.web, EXIT.usage);
+  const named = check('web', '--web', flags.web);
   if (named !== undefined) return web(named);
   const said = readSaid(flags, env);
   const control = await said.control();
   if (control != null) return said.placeOf(control);
-  const configured = await said.first('web');
-  if (configured === null) {
+  const address = await said.first('web');
+  if (address === null) {
     throw misconfigured(
       `${said.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
     );
   }
-  const socket = configured === undefined ? usualAddress(USUAL_SOCKETS) : null;
-  return socket === null ? web(configured ?? USUAL_WEB) : said.placeOf(socket);
+  const socket = address === undefined ? usualAddress(USUAL_SOCKETS) : null;
+  return socket === null ? web(address ?? USUAL_WEB) : said.placeOf(socket);
 }
 
 /** An address, where one is said. The daemon decides at which ones it may listen; here any will do. */
-function check(
-  listener: 'control' | 'web',
-  label: string,
-  said: string | undefined,
-  exitCode: ExitCode = EXIT.config,
-): ListenAddress | undefined {
+function check(listener: Listener, label: string, said: string | undefined): ListenAddress | undefined {
   if (said === undefined) return undefined;
   const text = said.trim();
   const checked = listener === 'web' ? checkWebListen(text) : checkControlListen(text, true);
-  const address = valid<ListenAddress>(label, checked, exitCode);
+  const address = valid<ListenAddress>(label, checked);
   if (address.kind === 'unix') return address;
-  if (address.port === 0)
-    throw new CommandError(
-      exitCode,
-      `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
+  const { port } = address;
+  if (port === 0)
+    return valid(
+      label,
+      wrong('found port 0, which the daemon turns into any free one; its log says which: write that'),
     );
   // A listener on every address of the host is asked at the loopback one.
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host];
   if (host === undefined) return address;
-  return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${address.port}` };
+  return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${port}` };
 }
 
 /**
@@ -118,10 +116,13 @@ function check(
  * where there are several instances; null where there is none.
  */
 function usualAddress(folder: string): ListenAddress | null {
-  const names = attempt(() => readdirSync(folder), []).toSorted();
-  const own = join(folder, SOCKET_NAME);
-  const instances = names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
-  const found = isThere(own) ? [own] : instances;
+  // A folder that this user may not enter can hold it all the same: connecting tells.
+  const isThere = (path: string) =>
+    attempt(() => statSync(path, { throwIfNoEntry: false }) !== undefined, true);
+  const socketsIn = (names: readonly string[]) =>
+    names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
+  const own = socketsIn(['']);
+  const found = own.length > 0 ? own : socketsIn(attempt(() => readdirSync(folder), []).toSorted());
   if (found.length > 1) {
     const named = found.map((path) => `--control unix:${path}`).join(', ');
     throw misconfigured(`several daemons run here; say which: ${named}`);
@@ -130,16 +131,12 @@ function usualAddress(folder: string): ListenAddress | null {
   return path === undefined ? null : { kind: 'unix', text: `unix:${path}`, path };
 }
 
-/** A folder that this user may not enter can hold it all the same: connecting tells. */
-const isThere = (path: string) =>
-  attempt(() => statSync(path, { throwIfNoEntry: false }) !== undefined, true);
-
 /** What command line, environment and configuration file say about the listeners of the daemon. */
 function readSaid(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
   /** A value of the file, which is undefined where it is not written, with its place; null without a file. */
-  const written = async (section: 'control' | 'web', key: string) => {
+  const written = async (section: Listener, key: string) => {
     if (file === null) return null;
     reading ??= readUnchecked(file, 'write --control to do without the file');
     const { values, place } = await reading;
@@ -147,7 +144,7 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
     return { value: isRecord(at) ? at[key] : undefined, label: place([section, key]).label };
   };
   /** The first address; null where the file has none; undefined where neither a variable nor a file says anything. */
-  const first = async (section: 'control' | 'web'): Promise<ListenAddress | null | undefined> => {
+  const first = async (section: Listener): Promise<ListenAddress | null | undefined> => {
     const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
     const inVariable = check(section, name, env[name]?.split(',')[0]);
     const listen = inVariable === undefined ? await written(section, 'listen') : null;
@@ -163,19 +160,18 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
   };
   /** The token never comes from the command line: everybody on the host can read that. */
   const readToken = async (): Promise<string | null> => {
+    const variable = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
     if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
-    const variable = env['KILLSWITCHD_CONTROL_TOKEN_FILE'];
-    const value = variable ?? (await written('control', 'tokenFile'))?.value;
-    if (typeof value !== 'string') return null;
-    const label = variable === undefined ? 'control.tokenFile' : 'KILLSWITCHD_CONTROL_TOKEN_FILE';
-    return revealed(label, readTokenFile(value), EXIT.config);
+    if (env[variable] !== undefined) return revealed(variable, readTokenFile(env[variable]));
+    const value = (await written('control', 'tokenFile'))?.value;
+    return typeof value === 'string' ? revealed('control.tokenFile', readTokenFile(value)) : null;
   };
   return {
     file,
     first,
     /** The control listener that is named, or else configured. */
     control: async () =>
-      check('control', '--control', flags.control, EXIT.usage) ??
+      check('control', '--control', flags.control) ??
       check('control', 'KILLSWITCHD_CONTROL', env['KILLSWITCHD_CONTROL']) ??
       first('control'),
     async placeOf(address: ListenAddress): Promise<Place> {

@@ -16,7 +16,7 @@ export interface Answer {
   readonly error: Readonly<Record<string, unknown>> | null;
 }
 
-export interface Question {
+interface Question {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly body?: object;
@@ -29,46 +29,47 @@ export type ControlClient = ReturnType<typeof createControlClient>;
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
+const unreachable = (why: string, cause?: unknown) => new CommandError(EXIT.unreachable, why, { cause });
+
 /** The sender is sent along: the daemon writes it into its log with a command. */
 export function createControlClient(
   { kind, address, token }: Place,
   { clock, sender }: Pick<Edge, 'clock' | 'sender'>,
 ) {
-  const where =
-    address.kind === 'unix' ? { socketPath: address.path } : { host: address.host, port: address.port };
-  const headers = {
-    ...(address.kind === 'unix' ? { host: 'localhost' } : {}),
+  const { text: at } = address;
+  const isUnix = address.kind === 'unix';
+  const where = isUnix ? { socketPath: address.path } : { host: address.host, port: address.port };
+  const usual = {
+    ...(isUnix && { host: 'localhost' }),
     accept: 'application/json',
     'user-agent': `killswitchd (${sender})`,
-    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    ...(token !== null && { authorization: `Bearer ${token}` }),
   };
-  const unreachable = (why: string, cause?: unknown) => new CommandError(EXIT.unreachable, why, { cause });
   /**
    * One request on a connection of its own. Rejects with a `CommandError` where nobody answers; any status is an
    * answer.
    */
-  const ask = async ({ method, path, body, withinMs }: Question): Promise<Answer> => {
-    const content = body === undefined ? undefined : JSON.stringify(body);
-    const json = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content ?? '') };
-    const more = content === undefined ? {} : json;
-    const outgoing = request({ ...where, path, method, agent: false, headers: { ...headers, ...more } });
+  async function ask({ method, path, body, withinMs }: Question): Promise<Answer> {
+    const content = body === undefined ? '' : JSON.stringify(body);
+    const json = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };
+    const headers = body === undefined ? usual : { ...usual, ...json };
+    const outgoing = request({ ...where, path, method, agent: false, headers });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
     const answered = receive(outgoing);
     outgoing.end(content);
     // A command may have arrived although its answer did not.
-    const doubt =
-      method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
+    const mayBeDone = '; what was asked for may have been done: killswitchd status tells';
+    const doubt = method === 'POST' ? mayBeDone : '';
     const answer = await within(clock, withinMs, answered).catch((error: unknown) => {
       throw unreachable(explain(error, address, doubt), error);
     });
     if (answer !== null) return answer;
     outgoing.destroy();
-    const late = `the daemon at ${address.text} has not answered within ${withinMs / 1000} s`;
-    throw unreachable(`${late}${doubt}`);
-  };
+    throw unreachable(`the daemon at ${at} has not answered within ${withinMs / 1000} s${doubt}`);
+  }
   /** `at`: where it is, for sentences. */
-  return { kind, at: address.text, ask };
+  return { kind, at, ask };
 }
 
 async function receive(outgoing: ClientRequest): Promise<Answer> {
@@ -84,28 +85,28 @@ async function receive(outgoing: ClientRequest): Promise<Answer> {
 
 const NO_SOCKET = 'there is no such socket; is killswitchd running, with this address in control.listen?';
 const NO_NAME = 'the host name is not known';
-const NO_LISTENER = 'nobody listens there; is killswitchd running, with this address in its configuration?';
 /** Why there is no daemon, by the code of the system. */
 const ABSENT: Readonly<Record<string, string>> = {
   ENOENT: NO_SOCKET,
   ENOTDIR: NO_SOCKET,
-  ECONNREFUSED: NO_LISTENER,
+  ECONNREFUSED: 'nobody listens there; is killswitchd running, with this address in its configuration?',
   ENOTFOUND: NO_NAME,
   EAI_AGAIN: NO_NAME,
 };
 
 /** Why nobody answered, as one sentence. */
 function explain(error: unknown, address: Place['address'], doubt: string): string {
-  const at = address.text;
+  const { text: at } = address;
+  const path = address.kind === 'unix' ? address.path : null;
   const code = codeOf(error);
   if (code.startsWith('HPE_'))
     return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
   if (code === 'EACCES' || code === 'EPERM')
-    return address.kind === 'unix'
-      ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
-      : `this user may not connect to ${at} (${code})`;
-  const isDeaf = code === 'ECONNREFUSED' && address.kind === 'unix';
-  const absent = isDeaf ? describeDeafSocket(address.path) : ABSENT[code];
+    return path === null
+      ? `this user may not connect to ${at} (${code})`
+      : `this user may not use ${at}: ${describeOwner(path)}; run the command as the user of the daemon, or as root`;
+  const isDeaf = code === 'ECONNREFUSED' && path !== null;
+  const absent = isDeaf ? describeDeafSocket(path) : ABSENT[code];
   if (absent !== undefined) return `no daemon at ${at}: ${absent}`;
   return `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
 }
@@ -131,26 +132,18 @@ export function refusal({ status, error }: Answer, at: string): CommandError {
   const said = plain(error['message']);
   // A path that the daemon does not know is nothing that the user wrote.
   if ([400, 404, 413].includes(status) && error['code'] !== 'unknown_path') return misuse(said);
-  const token =
-    status === 401
-      ? " (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)"
-      : '';
+  const named = 'is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile';
+  const token = status === 401 ? ` (the token's file ${named})` : '';
   if ([401, 403].includes(status))
     return new CommandError(EXIT.refused, `the daemon at ${at} refuses the command: ${said}${token}`);
   if ([408, 409, 429, 503].includes(status))
-    return new CommandError(EXIT.unreachable, `the daemon at ${at} cannot do it now: ${said}`);
-  return new CommandError(
-    EXIT.internal,
-    `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`,
-  );
+    return unreachable(`the daemon at ${at} cannot do it now: ${said}`);
+  const other = 'it may be of another version: killswitchd status shows which';
+  return new CommandError(EXIT.internal, `the daemon at ${at} answered HTTP ${status}: ${said}; ${other}`);
 }
 
-export function notOurs(status: number, at: string): CommandError {
-  return new CommandError(
-    EXIT.unreachable,
-    `what answers at ${at} is no killswitchd daemon (HTTP ${status})`,
-  );
-}
+export const notOurs = (status: number, at: string) =>
+  unreachable(`what answers at ${at} is no killswitchd daemon (HTTP ${status})`);
 
 /** The texts of a list, fit to be shown; none where it is no list. */
 export function textsOf(value: unknown): readonly string[] {

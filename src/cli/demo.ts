@@ -12,7 +12,7 @@ import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
 import { PACKAGE } from '../version.ts';
 import { exitCodeOf } from './bot-process.ts';
 import { loadFor } from './config-flags.ts';
-import { type Edge, EXIT, messageOf, waitUntil } from './edge.ts';
+import { type Edge, EXIT, messageOf, onStop, waitUntil } from './edge.ts';
 import { barFor, createTimeline, type Timeline } from './terminal.ts';
 
 /** The example that is there to be copied, and the configuration of the demonstration, as they are shipped. */
@@ -51,18 +51,16 @@ async function demonstrate(edge: Edge): Promise<void> {
     else stage.end().then(exit, exit);
   };
   edge.onCrash(fail);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    edge.onSignal(signal, () => {
-      interruptedBy ??= signal;
-    });
-  }
+  onStop(edge, (signal) => {
+    interruptedBy ??= signal;
+  });
   const timeline = createTimeline(edge);
   timeline.title(
     'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 45 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',
   );
   try {
-    stage = await setStage(edge, timeline);
-    await tellStory(stage, () => interruptedBy !== null || edge.readerGone());
+    stage = await setStage(edge, timeline, () => interruptedBy !== null || edge.readerGone());
+    await tellStory(stage);
     await stage.end();
     timeline.title(
       'That was all. Next, your own bot: the clients for Python, Node and shell are in clients and config/clients; start it with',
@@ -84,70 +82,38 @@ class Interrupted extends Error {
 
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
 
-/** Waits for something to happen, and shows how things stand meanwhile. */
-type Until = (what: string, hasHappened: () => boolean, withinMs?: number) => Promise<void>;
-
 /** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
-async function tellStory(stage: DemoStage, isInterrupted: () => boolean): Promise<void> {
-  const { clock, timeline } = stage;
-  const until: Until = async (what, hasHappened, withinMs = PATIENCE_MS) => {
-    const isSo = await waitUntil({ clock, withinMs, everyMs: LOOK_MS }, () => {
-      if (isInterrupted()) throw new Interrupted();
-      timeline.meter('Timers', () => describeNow(stage));
-      return hasHappened();
-    });
-    if (!isSo) throw new Error(`${what}: not within ${seconds(withinMs)}`);
-  };
-  /** Shows how things stand for a while. */
-  const watch = (forMs: number) => {
-    const untilMs = clock.now().monoMs + forMs;
-    return until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);
-  };
+async function tellStory(stage: DemoStage): Promise<void> {
   const fired = new Set<string>();
   const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, stage, fired));
   try {
-    const child = await trade(stage, until);
-    await watch(TRADE_MS);
-    await hang(stage, until, child);
-    timeline.title('3. The exchange cancels the orders by itself');
-    const { markets, timeoutMs, promisedMs, silentMs } = stage;
-    await until('cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
-    timeline.demo(
-      `Measured: ${seconds(silentMs())} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
-      'ok',
-    );
-    await watch(READ_MS);
-    timeline.title('4. The bot comes back');
-    child.kill('SIGCONT');
-    timeline.demo(`Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`);
-    await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
-    await until('new orders', () => stage.orders().length > 0);
-    await watch(TRADE_MS);
-    await sayGoodbye(stage, until, child);
+    const child = await trade(stage);
+    await stage.watch(TRADE_MS);
+    await hang(stage, child);
+    await fire(stage, fired);
+    await comeBack(stage, child);
+    await stage.watch(TRADE_MS);
+    await sayGoodbye(stage, child);
   } finally {
     forget();
   }
 }
 
-async function trade(stage: DemoStage, until: Until): Promise<DemoBot['child']> {
-  const { timeline, markets, timeoutMs, exchange, daemon } = stage;
+async function trade({ timeline, until, ...stage }: DemoStage): Promise<Child> {
   timeline.title('1. The timers are armed, and the bot trades');
-  timeline.exchange(`A simulated exchange answers at ${exchange.url}.`);
-  timeline.daemon(
-    `Guards ${markets.join(' and ')} with timers of ${seconds(timeoutMs)}, and shows it at ${daemon.addresses[0]}.`,
-  );
-  await until('armed timers', () => daemon.keeper.snapshot().ready);
+  timeline.exchange(`A simulated exchange answers at ${stage.exchange.url}.`);
+  const guards = `Guards ${stage.markets.join(' and ')} with timers of ${seconds(stage.timeoutMs)}`;
+  timeline.daemon(`${guards}, and shows it at ${stage.daemon.addresses[0]}.`);
+  await until('armed timers', () => stage.daemon.keeper.snapshot().ready);
   timeline.daemon('Confirmed. Now the bot may start.', 'ok');
   const { child } = stage.startBot();
-  timeline.bot(
-    `Process ${child.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
-  );
+  const says = 'which says at every round of its loop that it lives';
+  timeline.bot(`Process ${child.pid} starts: config/clients/bot.js, ${says}.`);
   await until('orders of the bot', () => stage.orders().length > 0);
   return child;
 }
 
-async function hang(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
-  const { timeline, silentMs, ttlMs } = stage;
+async function hang({ timeline, until, silentMs, ...stage }: DemoStage, child: Child): Promise<void> {
   timeline.title('2. The bot hangs');
   // Between two rounds: a beat that is cut off in the middle would be another story.
   await until('a beat', () => silentMs() > 200 && silentMs() < 600);
@@ -157,17 +123,34 @@ async function hang(stage: DemoStage, until: Until, child: DemoBot['child']): Pr
   const promised = seconds(stage.promisedMs);
   timeline.daemon(`Promised: they are cancelled at most ${promised} after its last sign of life.`);
   const botState = () => stage.daemon.keeper.snapshot().bots[0]?.state;
-  await until('evidence that ran out', () => botState() === 'stale', ttlMs + PATIENCE_MS);
-  const ttl = seconds(ttlMs);
+  await until('evidence that ran out', () => botState() === 'stale', stage.ttlMs + PATIENCE_MS);
+  const ttl = seconds(stage.ttlMs);
   timeline.daemon(`No sign of life for ${ttl}. Nothing is renewed any more: the timers run out.`, 'warn');
 }
 
-async function sayGoodbye(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
-  const { timeline } = stage;
+async function fire({ timeline, until, ...stage }: DemoStage, fired: ReadonlySet<string>): Promise<void> {
+  timeline.title('3. The exchange cancels the orders by itself');
+  await until('cancelled orders', () => fired.size === stage.markets.length, stage.timeoutMs + PATIENCE_MS);
+  timeline.demo(
+    `Measured: ${seconds(stage.silentMs())} after the last sign of life; promised were at most ${seconds(stage.promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
+    'ok',
+  );
+  await stage.watch(READ_MS);
+}
+
+async function comeBack({ timeline, until, ...stage }: DemoStage, child: Child): Promise<void> {
+  timeline.title('4. The bot comes back');
+  child.kill('SIGCONT');
+  timeline.demo(`Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`);
+  await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
+  await until('new orders', () => stage.orders().length > 0);
+}
+
+async function sayGoodbye({ timeline, until, states }: DemoStage, child: Child): Promise<void> {
   timeline.title('5. The bot ends on purpose');
   timeline.demo(`Process ${child.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
   child.kill('SIGTERM');
-  await until('deleted timers', () => stage.states().every((state) => state === 'deleted'));
+  await until('deleted timers', () => states().every((state) => state === 'deleted'));
   timeline.daemon('Confirmed: nothing is left that could cancel an order.', 'ok');
   await until('the end of the bot', () => child.exitCode !== null || child.signalCode !== null);
   timeline.bot(`Process ${child.pid} has ended with exit code ${child.exitCode}.`);
@@ -187,16 +170,14 @@ function hearBot({ exchange: server, markets, orders, timeline }: DemoStage, lin
 }
 
 function narrate(event: ExchangeEvent, { orders, timeline }: DemoStage, fired: Set<string>): void {
-  if (event.kind === 'timer-armed')
-    timeline.exchange(
-      `${event.market}: timer armed. Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled.`,
-    );
+  if (event.kind === 'timer-armed') {
+    const unless = `Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled`;
+    timeline.exchange(`${event.market}: timer armed. ${unless}.`);
+  }
   if (event.kind === 'timer-fired') {
     fired.add(event.market);
-    timeline.exchange(
-      `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`,
-      'bad',
-    );
+    const text = `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`;
+    timeline.exchange(text, 'bad');
   }
   if (event.kind === 'timer-deleted') {
     const left = orders().filter(({ market }) => market === event.market).length;
@@ -222,9 +203,10 @@ function describeNow({ markets, timeoutMs, bar, daemon, silentMs, exchange: serv
 /** The exchange and the daemon of the demonstration, in this process. */
 type DemoStage = Awaited<ReturnType<typeof setStage>>;
 type DemoBot = ReturnType<typeof startDemoBot>;
+type Child = DemoBot['child'];
 
 /** Listens at free ports of the loopback and looks at nothing of the environment: no exchange of the user's is touched. */
-async function setStage(edge: Edge, timeline: Timeline) {
+async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boolean) {
   const { clock, nodeVersion } = edge;
   const exchange = await startSimulatedServer({ clock, listen: { host: '127.0.0.1', port: 0 } });
   const env = {
@@ -255,7 +237,6 @@ async function setStage(edge: Edge, timeline: Timeline) {
   const markets = config.markets.map(({ market }) => market);
   const stage = {
     timeline,
-    clock,
     exchange,
     daemon,
     markets,
@@ -267,6 +248,20 @@ async function setStage(edge: Edge, timeline: Timeline) {
     states: () => daemon.keeper.snapshot().markets.map(({ state }) => state),
     silentMs: () => daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0,
     bar: edge.screen === undefined ? null : barFor(edge.env),
+    /** Waits for something to happen, and shows how things stand meanwhile. */
+    until: async (what: string, hasHappened: () => boolean, withinMs = PATIENCE_MS): Promise<void> => {
+      const isSo = await waitUntil({ clock, withinMs, everyMs: LOOK_MS }, () => {
+        if (isInterrupted()) throw new Interrupted();
+        timeline.meter('Timers', () => describeNow(stage));
+        return hasHappened();
+      });
+      if (!isSo) throw new Error(`${what}: not within ${seconds(withinMs)}`);
+    },
+    /** Shows how things stand for a while. */
+    watch(forMs: number): Promise<void> {
+      const untilMs = clock.now().monoMs + forMs;
+      return stage.until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);
+    },
     /** Starts the example bot in a process of its own. */
     startBot(): DemoBot {
       const [control = ''] = daemon.controls;

@@ -28,15 +28,7 @@ export const MEANINGS = {
 /** The signals that commands listen to. */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR2';
 
-/** The terminal that standard output is. */
-export interface Screen {
-  /** Characters per line and lines, as they are now. */
-  readonly size: () => { readonly columns: number; readonly rows: number };
-  /** Writes the text as it is, without a line break. */
-  readonly write: (text: string) => void;
-}
-
-/** What a command may see of the process. Built by `main.ts`, the only file that names `process`. */
+/** What a command may see of the process. Built by `main.ts`, which names `process`. */
 export interface Edge {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
@@ -46,11 +38,13 @@ export interface Edge {
   /** Standard error is a terminal, which is where the log of `exec` goes. */
   readonly errorTerminal: boolean;
   /** There where standard output is a terminal: colours and progress are welcome. */
-  readonly screen?: Screen;
-  /**
-   * There where somebody sits at standard input and reads standard error: shows the question and resolves with the
-   * line that is typed, or with null where there is none (Ctrl-C, Ctrl-D).
-   */
+  readonly screen?: {
+    /** Characters per line and lines, as they are now. */
+    readonly size: () => { readonly columns: number; readonly rows: number };
+    /** Writes the text as it is, without a line break. */
+    readonly write: (text: string) => void;
+  };
+  /** There where somebody sits at standard input and reads standard error: the line typed, or null (Ctrl-C, Ctrl-D). */
   readonly ask?: (question: string) => Promise<string | null>;
   /** Standard input to its end; null where it is longer than `mostBytes` or cannot be read. */
   readonly input: (mostBytes: number) => Promise<Buffer | null>;
@@ -78,17 +72,11 @@ export interface Edge {
   readonly finish: (code: ExitCode) => void;
   /** Called once right before the process ends by `exitNow` or by itself. A signal that kills comes without it. */
   readonly onExit: (run: () => void) => void;
-  /**
-   * Ends the process now, whatever is still open, also where a thread hangs in the kernel. The code may be another
-   * program's: `exec` passes its bot's on.
-   */
+  /** Ends the process, whatever is open, also where a thread hangs. `exec` passes its bot's code on. */
   readonly exitNow: (code: number) => void;
 }
 
-/**
- * Why a command could not do what it was asked for: it ends with the exit code, and `runProgram` writes every line of
- * the message to standard error, after the command's name. The message is empty where all has been said.
- */
+/** Ends a command with the exit code; every line of the message, if any, goes to standard error after its name. */
 export class CommandError extends Error {
   override readonly name: string = 'CommandError';
   readonly exitCode: ExitCode;
@@ -100,14 +88,10 @@ export class CommandError extends Error {
 }
 
 /** What the command line says makes no sense. */
-export function misuse(message: string): CommandError {
-  return new CommandError(EXIT.usage, message);
-}
+export const misuse = (message: string) => new CommandError(EXIT.usage, message);
 
 /** What configuration or environment say cannot be used. */
-export function misconfigured(message: string): CommandError {
-  return new CommandError(EXIT.config, message);
-}
+export const misconfigured = (message: string) => new CommandError(EXIT.config, message);
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -137,6 +121,11 @@ export async function readAtMost(stream: Readable, mostBytes: number): Promise<B
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** Calls `run` at SIGINT and at SIGTERM. */
+export function onStop(edge: Edge, run: (signal: 'SIGINT' | 'SIGTERM') => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) edge.onSignal(signal, () => run(signal));
 }
 
 export function pause(clock: Clock, ms: number): Promise<void> {

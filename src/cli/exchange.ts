@@ -12,7 +12,7 @@ import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-ex
 import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
-import { CommandError, codeOf, type Edge, EXIT, messageOf, misuse } from './edge.ts';
+import { CommandError, codeOf, type Edge, EXIT, messageOf, misuse, onStop } from './edge.ts';
 import { type Given, readPair, revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;
@@ -28,27 +28,21 @@ type Flags = { readonly listen: string; readonly profile: Profile; readonly seed
  * listened on with 69, and a key or secret in the environment that cannot be used with 78.
  */
 export function register(program: Command, edge: Edge): void {
+  const profile = new Option('--profile <profile>', 'whose answers to give').choices(PROFILES);
+  const markets = 'the only markets there are, with commas between (default: any BASE_QUOTE)';
+  const orders = 'JSON file with the resting orders, or "none" (default: some in each demo market)';
+  const keys =
+    'JSON file with API keys that are accepted besides: for several daemons, or for fewer permissions';
   program
     .command('exchange')
     .description('run the simulated exchange: to try the daemon, or to test a bot against')
     .option('--listen <host:port>', 'where to listen; port 0 takes a free one', '127.0.0.1:17480')
     .option('--allow-remote', 'allow an address that other hosts can reach')
     .option('--token-file <file>', 'file with the token that opens /simulator to other hosts')
-    .addOption(
-      new Option('--profile <profile>', 'whose answers to give').choices(PROFILES).default('documented'),
-    )
-    .option(
-      '--markets <markets>',
-      'the only markets there are, with commas between (default: any BASE_QUOTE)',
-    )
-    .option(
-      '--orders <file>',
-      'JSON file with the resting orders, or "none" (default: some in each demo market)',
-    )
-    .option(
-      '--keys <file>',
-      'JSON file with API keys that are accepted besides: for several daemons, or for fewer permissions',
-    )
+    .addOption(profile.default('documented'))
+    .option('--markets <markets>', markets)
+    .option('--orders <file>', orders)
+    .option('--keys <file>', keys)
     .option('--balances <amounts>', 'what the account begins with: USDT=1000,BTC=2 (default: some of each)')
     .option('--limits <limits>', 'requests in 10 s by operation: kill-switch=100,ping=10')
     .option('--seed <number>', 'seed of codes, addresses, hashrates and faults', '1')
@@ -64,8 +58,7 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
   for (const event of log.since(0)) plan.append(event);
   log.subscribe(plan.append);
   const exit = () => edge.exitNow(EXIT.ok);
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    edge.onSignal(signal, () => void server.close().then(exit, exit));
+  onStop(edge, () => void server.close().then(exit, exit));
   for (const line of [server.url, ...introduce(plan, server)]) edge.out(line);
   log.subscribe(createNarrator(edge.out));
 }
@@ -80,10 +73,8 @@ async function listen({ server, files }: Plan, clock: Clock): Promise<SimulatedS
     }
     const at = `${server.listen.host}:${server.listen.port}`;
     const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
-    throw new CommandError(
-      EXIT.unreachable,
-      `cannot listen on ${at}: ${why}; choose another --listen, for example 127.0.0.1:0 for any free port`,
-    );
+    const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
+    throw new CommandError(EXIT.unreachable, `cannot listen on ${at}: ${why}; ${advice}`);
   }
 }
 
@@ -102,16 +93,16 @@ function introduce({ key, server: { setup } }: Plan, { exchange, url }: Simulate
     key === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
       : 'the key and the secret of the environment';
-  const more = setup.flatMap(({ path, body }) => (path === '/simulator/keys' ? (body as ApiKey[]) : []));
+  const keys = setup.flatMap(({ path, body }) => (path === '/simulator/keys' ? (body as ApiKey[]) : []));
+  const more = keys.length === 0 ? '' : `the keys ${listed(keys.map(({ key: name }) => name))}, `;
   const orders = exchange.orders();
   const markets = [...new Set(orders.map((order) => order.market))];
   const hang = '{"kind":"hang","mode":"hold","forMs":6000}';
+  const live = 'A library for the live exchange, such as ccxt, wants --profile live.';
   return [
     `A simulated exchange, profile ${exchange.profile}: no real market, no real money.`,
-    ...(exchange.profile === 'documented'
-      ? ['A library for the live exchange, such as ccxt, wants --profile live.']
-      : []),
-    `It accepts ${pair}, ${more.length === 0 ? '' : `the keys ${listed(more.map(({ key: name }) => name))}, `}and the access token ${DEMO_TOKEN.token} for the order history.`,
+    ...(exchange.profile === 'documented' ? [live] : []),
+    `It accepts ${pair}, ${more}and the access token ${DEMO_TOKEN.token} for the order history.`,
     orders.length === 0
       ? 'No orders rest in its books.'
       : `Resting orders: ${orders.length}, in ${listed(markets)}. A timer that fires cancels those of its market and types.`,
@@ -130,7 +121,7 @@ function readPlan(flags: Flags, edge: Edge) {
     ...(flags.orders !== undefined && flags.orders !== 'none' && { '/simulator/orders': flags.orders }),
   };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);
-  const balances = readAmounts('--balances', flags.balances, ([name]) =>
+  const balances = readAmounts('--balances', flags.balances, (name) =>
     /^[A-Z0-9]{1,20}$/.test(name) ? null : `found "${name}"; allowed: a ticker such as USDT`,
   );
   const server = {
@@ -152,46 +143,42 @@ function readPlan(flags: Flags, edge: Edge) {
   return { server, key, files, append: openEventLog(flags.eventLog, edge) };
 }
 
-type Amount = readonly [name: string, amount: string];
-
 /** `NAME=AMOUNT` with commas between. `flawOf`: what else is wrong with one. */
 function readAmounts(
   flag: string,
   text: string | undefined,
-  flawOf: (amount: Amount) => string | null,
-): Amount[] {
+  flawOf: (name: string, amount: string) => string | null,
+) {
   const amounts = new Map<string, string>();
   for (const pair of text?.split(',') ?? []) {
     const [, name, amount] = /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [];
     if (name === undefined || amount === undefined)
       throw misuse(`${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
-    const flaw = amounts.has(name) ? `found "${name}" twice` : flawOf([name, amount]);
+    const flaw = amounts.has(name) ? `found "${name}" twice` : flawOf(name, amount);
     if (flaw !== null) throw misuse(`${flag}: ${flaw}`);
     amounts.set(name, amount);
   }
-  return [...amounts];
+  return amounts;
 }
 
 function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limits']> {
   const names = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
-  const limits = readAmounts('--limits', text, ([name, amount]) => {
+  const limits = readAmounts('--limits', text, (name, amount) => {
     if (!names.includes(name))
       return `found "${name}"; allowed: ${names.join(', ')}${didYouMean(name, names)}`;
     const isRight = /^[1-9]\d{0,6}$/.test(amount);
     return isRight ? null : `${name} is ${amount}; allowed: a whole number from 1 to 9999999`;
   });
   const limitOf = (amount: string) => ({ requests: Number(amount), windowMs: 10_000 });
-  return Object.fromEntries(limits.map(([name, amount]) => [name, limitOf(amount)]));
+  return Object.fromEntries([...limits].map(([name, amount]) => [name, limitOf(amount)]));
 }
 
 function readListen(text: string, allowRemote: boolean) {
-  const { host: named, port } = valid('--listen', checkWebListen(text), EXIT.usage);
+  const { host: named, port } = valid('--listen', checkWebListen(text));
   const host = named === 'localhost' ? '127.0.0.1' : named;
-  if (!allowRemote && !isLoopback(host)) {
-    throw misuse(
-      `--listen: other hosts can reach ${host}; allowed: 127.0.0.1, [::1], or any address together with --allow-remote`,
-    );
-  }
+  const allowed = '127.0.0.1, [::1], or any address together with --allow-remote';
+  if (!allowRemote && !isLoopback(host))
+    throw misuse(`--listen: other hosts can reach ${host}; allowed: ${allowed}`);
   return { host, port };
 }
 
@@ -199,10 +186,8 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
   const markets = list?.split(',') ?? [];
   const wrong = markets.find((market) => !isMarketName(market));
   if (wrong === undefined) return list === undefined ? 'any' : markets;
-  const hint = suggest(nearestMarket(wrong));
-  throw misuse(
-    `--markets: found "${wrong}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
-  );
+  const allowed = 'names of the form BASE_QUOTE with commas between';
+  throw misuse(`--markets: found "${wrong}"; allowed: ${allowed}${suggest(nearestMarket(wrong))}`);
 }
 
 /** `path`: of the control endpoint that takes what is in the file. */
@@ -232,14 +217,12 @@ function readKey(env: Edge['env']): ApiKey {
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */
 function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEvent) => void {
   if (file === undefined) return () => {};
-  const open = () => {
-    try {
-      return openSync(file, 'a');
-    } catch (error) {
-      throw misuse(`--event-log: cannot append to ${file}: ${messageOf(error)}`);
-    }
-  };
-  let descriptor: number | null = open();
+  let descriptor: number | null;
+  try {
+    descriptor = openSync(file, 'a');
+  } catch (error) {
+    throw misuse(`--event-log: cannot append to ${file}: ${messageOf(error)}`);
+  }
   return (event) => {
     try {
       if (descriptor !== null) writeSync(descriptor, `${JSON.stringify(event)}\n`);

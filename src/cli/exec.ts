@@ -78,16 +78,11 @@ const LAST_WORDS_MS = 100;
 function passSignalsOn(run: Run, edge: Edge): void {
   let stopsAsked = 0;
   const exitAtOnce = (signal: Signal) => {
-    const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
-    const exit = () => edge.exitNow(EXIT.unconfirmed);
-    const started = run.running();
-    if (started === null) {
-      edge.err(`killswitchd exec: ${text}`);
-      return exit();
-    }
     if (run.endStopped()) return;
-    started.log.logger.error({ event: 'exit-at-once' }, text);
-    void started.log.flush(LAST_WORDS_MS).then(exit, exit);
+    const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
+    run.exitSaying(EXIT.unconfirmed, LAST_WORDS_MS, `killswitchd exec: ${text}`, (logger) =>
+      logger.error({ event: 'exit-at-once' }, text),
+    );
   };
   onStopSignals(edge, (signal) => {
     stopsAsked += 1;

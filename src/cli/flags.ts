@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander';
 import { type Checked, describe, listProblems } from '../config/problem.ts';
 import { readSecrets, revealPair, type SecretFile } from '../config/secrets.ts';
-import { CommandError, type Edge, type ExitCode, misconfigured, misuse } from './edge.ts';
+import { type Edge, misconfigured, misuse } from './edge.ts';
 
 /** What commander read: flags with a value, and switches. */
 export type Given<Valued extends string, Switch extends string = never> = {
@@ -54,16 +54,14 @@ export function readWait(text: string, most = 60): number {
   );
 }
 
-/** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, variable or key. */
-export function valid<T>(label: string, checked: Checked<T>, exitCode: ExitCode): T {
+/** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, or the variable or key. */
+export function valid<T>(label: string, checked: Checked<T>): T {
   if (checked.kind === 'ok') return checked.value;
-  throw new CommandError(exitCode, `${label}: ${checked.text}`);
+  throw (label.startsWith('--') ? misuse : misconfigured)(`${label}: ${checked.text}`);
 }
 
 /** The secret in a file. A secret never stands on the command line: everybody on the host can read that. */
-export function revealed(label: string, read: SecretFile, exitCode: ExitCode = 64): string {
-  return valid(label, read, exitCode).secret.reveal();
-}
+export const revealed = (label: string, read: SecretFile) => valid(label, read).secret.reveal();
 
 /** Key and secret of the environment. Throws a `CommandError` that says what is missing or wrong. */
 export function readPair(env: Edge['env']) {

@@ -11,7 +11,6 @@ type Flags = ControlFlags & { readonly wait: string } & Given<'web' | 'exclude' 
 const ANSWER_WITHIN_MS = 2000;
 /** A day: an exchange may be away for long, and whoever starts a bot then waits. */
 const LONGEST_WAIT_SECONDS = 86_400;
-/** So often is asked again what is waited for. */
 const ASK_EVERY_MS = 250;
 const REASONS_SHOWN = 5;
 
@@ -20,23 +19,15 @@ const REASONS_SHOWN = 5;
  * it is not or does not answer within 2 s. For containers, which have no curl.
  */
 export function register(program: Command, edge: Edge): void {
+  const ready = 'ready: every configured market of a living bot is armed, and no bot is dead';
+  const exclude = 'with --ready, for whoever starts the bot: bots may be missing';
   addReadingFlags(
     program
       .command('healthcheck')
       .description('ask the running daemon whether it is live or ready; for containers and probes')
       .option('--live', 'live: its loop makes progress (this is what is asked without a flag)')
-      .addOption(
-        new Option(
-          '--ready',
-          'ready: every configured market of a living bot is armed, and no bot is dead',
-        ).conflicts('live'),
-      )
-      .addOption(
-        new Option(
-          '--exclude <what>',
-          'with --ready, for whoever starts the bot: bots may be missing',
-        ).choices(['bots']),
-      )
+      .addOption(new Option('--ready', ready).conflicts('live'))
+      .addOption(new Option('--exclude <what>', exclude).choices(['bots']))
       .option('--bot <name>', 'with --ready: this bot and its markets alone')
       .option('--wait <seconds>', 'how long to wait until it is so, 0 to 86400', '0'),
   ).action((flags: Flags) => waitForHealth(flags, edge));
@@ -63,21 +54,20 @@ async function waitForHealth(flags: Flags, edge: Edge): Promise<void> {
 /** Returns the sentence that says that all is well; throws where it is not. */
 async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
   const wanted = flags.ready === true ? 'ready' : 'live';
-  const withoutBots = flags.exclude === 'bots';
+  const { bot, exclude } = flags;
+  const withoutBots = exclude === 'bots';
   const client = createControlClient(await findReadable(flags, edge.env), edge);
-  const isWeb = client.kind === 'web';
-  const query = new URLSearchParams({
-    ...(flags.bot === undefined ? {} : { bot: flags.bot }),
-    ...(withoutBots && isWeb ? { exclude: 'bots' } : {}),
-  }).toString();
-  const page = isWeb ? { ready: '/readyz', live: '/livez' }[wanted] : '/v1/health';
+  const { at, kind } = client;
+  const isWeb = kind === 'web';
+  const asked = { ...(bot !== undefined && { bot }), ...(withoutBots && isWeb && { exclude }) };
+  const query = new URLSearchParams(asked).toString();
+  const page = isWeb ? `/${wanted}z` : '/v1/health';
   const path = query === '' ? page : `${page}?${query}`;
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-  const why = isWeb ? whyNotByWeb(answer, client.at) : whyNot(answer, wanted, withoutBots, client.at);
-  const what = flags.bot === undefined ? wanted : `${wanted} for the bot ${flags.bot}`;
-  if (why !== null)
-    throw new CommandError(EXIT.unreachable, `the daemon at ${client.at} is not ${what}: ${why}`);
-  return `The daemon is ${withoutBots && flags.bot === undefined ? `${what} for its bots` : what}.`;
+  const why = isWeb ? whyNotByWeb(answer, at) : whyNot(answer, wanted, withoutBots, at);
+  const what = bot === undefined ? wanted : `${wanted} for the bot ${bot}`;
+  if (why !== null) throw new CommandError(EXIT.unreachable, `the daemon at ${at} is not ${what}: ${why}`);
+  return `The daemon is ${withoutBots && bot === undefined ? `${what} for its bots` : what}.`;
 }
 
 /** Null where all is well. */

@@ -46,44 +46,41 @@ const OPERATIONS: Readonly<Record<CommandName, readonly [purpose: string, danger
  * without a yes, and with 78 where a configuration is wrong and nothing was changed.
  */
 export function register(program: Command, edge: Edge): void {
-  const markets = () => new Argument('[markets...]', 'which markets; all of them where none is named');
-  const wait = () =>
-    new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
-  const reason = () =>
-    new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
-  const json = () => new Option('--json', 'the reply as JSON');
+  const markets = new Argument('[markets...]', 'which markets; all of them where none is named');
+  const wait = new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60');
+  const reason = new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
+  const orderFlags = [wait.default('15'), reason, new Option('--json', 'the reply as JSON')];
+  const forHowLong = 'for how long: 1s to 24h, such as 90s, 10m or 1.5h';
+  const yes = 'do not ask; needed where there is no terminal';
+  const add = (name: string, purpose: string, ...places: readonly (Argument | Option)[]) => {
+    const command = program.command(name).description(purpose);
+    for (const place of places)
+      if (place instanceof Argument) command.addArgument(place);
+      else command.addOption(place);
+    return addControlFlags(command);
+  };
   for (const [does, [purpose, danger]] of Object.entries(OPERATIONS)) {
-    const command = program.command(does).description(purpose).addArgument(markets());
-    if (does === 'pause')
-      command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
-    if (danger !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
-    addControlFlags(command.addOption(wait()).addOption(reason()).addOption(json())).action(
-      (named: readonly string[], flags: Flags) => operate(does, danger, [...new Set(named)], flags, edge),
+    const places = [
+      ...(does === 'pause' ? [new Option('--for <duration>', forHowLong).makeOptionMandatory()] : []),
+      ...(danger === undefined ? [] : [new Option('--yes', yes)]),
+      ...orderFlags,
+    ];
+    add(does, purpose, markets, ...places).action((named: readonly string[], flags: Flags) =>
+      operate(does, danger, [...new Set(named)], flags, edge),
     );
   }
-  addControlFlags(
-    program
-      .command('ack')
-      .description('say that you have seen whose orders were cancelled; takes it off status and status page')
-      .addArgument(markets())
-      .addOption(reason()),
-  ).action((named: readonly string[], flags: Flags) => acknowledge(named, flags, edge));
-  addControlFlags(
-    program
-      .command('reload')
-      .description('have the running daemon read its configuration again; a wrong one changes nothing')
-      .addOption(wait())
-      .addOption(reason())
-      .addOption(json()),
-  ).action((flags: Flags) => reload(flags, edge));
-  addControlFlags(
-    program
-      .command('log-level')
-      .description("set the level of the running daemon's log, or print the one in force")
-      .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
-      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back')
-      .addOption(reason()),
-  ).action((level: string | undefined, flags: Flags) => changeLevel(level, flags, edge));
+  const ack = 'say that you have seen whose orders were cancelled; takes it off status and status page';
+  add('ack', ack, markets, reason).action((named: readonly string[], flags: Flags) =>
+    acknowledge(named, flags, edge),
+  );
+  const reads = 'have the running daemon read its configuration again; a wrong one changes nothing';
+  add('reload', reads, ...orderFlags).action((flags: Flags) => reload(flags, edge));
+  const sets = "set the level of the running daemon's log, or print the one in force";
+  const level = offer(new Argument('[level]', 'which level'), LOG_LEVELS);
+  const soLong = new Option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back');
+  add('log-level', sets, level, soLong, reason).action((level: string | undefined, flags: Flags) =>
+    changeLevel(level, flags, edge),
+  );
 }
 
 /** What a request says beside what is asked for: markets that were named, how long, and why. */
@@ -129,9 +126,8 @@ async function confirm(
 ): Promise<void> {
   if (edge.ask === undefined)
     throw misuse('nobody can be asked here whether it is meant: add --yes; nothing was changed');
-  const all = async () =>
-    (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving).map(({ market }) => market);
-  const meant = markets.length > 0 ? markets : await all();
+  const guarded = async () => (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving);
+  const meant = markets.length > 0 ? markets : (await guarded()).map(({ market }) => market);
   const named = `${markets.length === 0 && meant.length !== 1 ? 'all ' : ''}${nameMarkets(meant)}`;
   edge.err(`${danger.replace('{markets}', () => named)} The daemon is the one at ${client.at}.`);
   const answer = await edge.ask('Go on? [y/N] ');
@@ -149,10 +145,8 @@ async function carryOut(
   const { waitSeconds } = body;
   let cancel = () => {};
   const count = (waited: number) => {
-    if (waited > 0)
-      screen?.write(
-        `${CLEAR_LINE}Waiting for the exchange to confirm it: ${waited} s of at most ${waitSeconds} s`,
-      );
+    const text = `Waiting for the exchange to confirm it: ${waited} s of at most ${waitSeconds} s`;
+    if (waited > 0) screen?.write(`${CLEAR_LINE}${text}`);
     cancel = clock.after(1000, () => count(waited + 1));
   };
   count(0);
@@ -177,14 +171,13 @@ function readProgress(answer: Answer, at: string) {
     const told = isRecord(entry) ? entry : {};
     const state = states.find((known) => known === told['state']);
     if (state === undefined) throw unknownAnswer(at);
-    const [market, says] = [String(told['market']), plain(String(told['says']))];
-    return { market, state, refused: told['refused'] === true, says };
+    const refused = told['refused'] === true;
+    return { market: String(told['market']), state, refused, says: plain(String(told['says'])) };
   });
 }
 
-function unknownAnswer(at: string): CommandError {
-  return new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
-}
+const unknownAnswer = (at: string) =>
+  new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
 
 /**
  * Prints a sentence per market, those that are not done last and on standard error, with `--json` none; and how many
@@ -235,11 +228,8 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const tell = flags.json === true ? () => {} : edge.out;
   if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
-    const lines = [
-      'the configuration was not taken over; nothing was changed',
-      ...textsOf(error['problems']),
-    ];
-    throw misconfigured(lines.join('\n'));
+    const rejected = 'the configuration was not taken over; nothing was changed';
+    throw misconfigured([rejected, ...textsOf(error['problems'])].join('\n'));
   }
   if (said === null) throw refusal(answer, client.at);
   const isApplied = said['result'] === 'applied';
@@ -255,9 +245,8 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const told = new Set(progress.map(({ market }) => market));
   const others = textsOf(said['refused']).filter((market) => !told.has(market));
   if (others.length === 0) return edge.finish(code);
-  edge.err(
-    `killswitchd reload: the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`,
-  );
+  const refused = `the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`;
+  edge.err(`killswitchd reload: ${refused}`);
   edge.finish(EXIT.unreachable);
 }
 
@@ -275,14 +264,12 @@ async function changeLevel(level: string | undefined, flags: Flags, edge: Edge):
   if (level === undefined && flags.for !== undefined)
     throw misuse('--for: found without a level; write one, such as debug --for 10m');
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
-    throw misuse(
-      `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`,
-    );
+    const allowed = `${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`;
+    throw misuse(`found ${describe(level)}; allowed: ${allowed}`);
   }
   const body = level === undefined ? {} : { level, ...bodyOf(flags) };
   const inForce = plain(String(await order('/v1/log-level', body, 'level', flags, edge)));
-  if (level === undefined) edge.out(inForce);
-  else if (flags.for === undefined)
-    edge.out(`The log level is ${inForce} until it is changed or the daemon ends.`);
-  else edge.out(`The log level is ${inForce} for ${flags.for}, and then the configured one again.`);
+  const [usual, forNow] = ['until it is changed or the daemon ends', 'and then the configured one again'];
+  const until = flags.for === undefined ? usual : `for ${flags.for}, ${forNow}`;
+  edge.out(level === undefined ? inForce : `The log level is ${inForce} ${until}.`);
 }

@@ -5,7 +5,7 @@ import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.t
 import { lookAtProc } from '../liveness/process.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
+import { type Edge, EXIT, type ExitCode, messageOf, onStop } from './edge.ts';
 
 /**
  * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
@@ -26,10 +26,7 @@ export function register(program: Command, edge: Edge): void {
 function stopOnSignals({ daemon, stop, isStopping, endStopped, crash }: Life, edge: Edge): void {
   onStopSignals(edge, (signal) => {
     if (endStopped()) return;
-    if (!isStopping()) {
-      stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
-      return;
-    }
+    if (!isStopping()) return void stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
     edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
     edge.exitNow(EXIT.unconfirmed);
   });
@@ -54,6 +51,7 @@ function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
   return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
+type Logger = Daemon['log']['logger'];
 /** How long a slow reader of the log is waited for. */
 const FLUSH_MS = 500;
 
@@ -69,23 +67,28 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
   let running: Daemon | null = null;
   /** The exit code by what the stop has left armed; null before it. */
   let codeOf: ((left: readonly LeftArmed[]) => number) | null = null;
+  /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
+  const exitSaying = (code: ExitCode, flushMs: number, words: string, tell: (logger: Logger) => void) => {
+    const exit = () => edge.exitNow(code);
+    if (running === null) {
+      edge.err(words);
+      return exit();
+    }
+    tell(running.log.logger);
+    running.log.flush(flushMs).then(exit, exit);
+  };
   const crash = (error: unknown) => {
     const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;
     const stack = error instanceof Error ? error.stack : String(error);
-    const exit = () => edge.exitNow(EXIT.internal);
-    if (running === null) {
-      edge.err(`${text} ${stack}`);
-      return exit();
-    }
-    running.log.logger.fatal({ event: 'crashed', stack }, text);
-    running.log.flush(FLUSH_MS).then(exit, exit);
+    exitSaying(EXIT.internal, FLUSH_MS, `${text} ${stack}`, (logger) =>
+      logger.fatal({ event: 'crashed', stack }, text),
+    );
   };
   edge.onCrash(crash);
   return {
     /** Resolves once it has started. */
     daemon,
-    /** Null before that. */
-    running: () => running,
+    exitSaying,
     /** Ends the process because of an error of its own. */
     crash,
     isStopping: () => codeOf !== null,
@@ -126,11 +129,10 @@ const SAME_SIGNAL_MS = 1000;
 /** Calls `run` for SIGTERM and SIGINT. The same signal again within a second is the one before and does not count. */
 export function onStopSignals(edge: Edge, run: (signal: 'SIGTERM' | 'SIGINT') => void): void {
   let last: { readonly signal: string; readonly monoMs: number } | null = null;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    edge.onSignal(signal, () => {
-      const { monoMs } = edge.clock.now();
-      if (last?.signal === signal && monoMs - last.monoMs < SAME_SIGNAL_MS) return;
-      last = { signal, monoMs };
-      run(signal);
-    });
+  onStop(edge, (signal) => {
+    const { monoMs } = edge.clock.now();
+    if (last?.signal === signal && monoMs - last.monoMs < SAME_SIGNAL_MS) return;
+    last = { signal, monoMs };
+    run(signal);
+  });
 }

@@ -18,7 +18,7 @@ import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import { isoTime, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
-import { CommandError, type Edge, EXIT, pause } from './edge.ts';
+import { CommandError, type Edge, EXIT, onStop, pause } from './edge.ts';
 import type { Given } from './flags.ts';
 import { type Column, cells, type Line, layOut, paint, wantsColour } from './terminal.ts';
 
@@ -56,13 +56,10 @@ export function register(program: Command, edge: Edge): void {
   });
 }
 
-interface Look {
-  readonly text: string;
-  readonly seen: StatusDocument;
-}
+type Look = Awaited<ReturnType<typeof lookAt>>;
 
 /** Asks for the status once; throws a `CommandError` where there is none to be had. */
-export async function lookAt(client: ControlClient): Promise<Look> {
+export async function lookAt(client: ControlClient) {
   const path = client.kind === 'web' ? '/api/v1/status' : '/v1/status';
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
   const { said, text, status } = answer;
@@ -71,10 +68,8 @@ export async function lookAt(client: ControlClient): Promise<Look> {
     throw refusal(answer, client.at);
   // What an older daemon does not say yet. No text of the daemon may steer the terminal.
   const older = { cancellations: [], cancellationCount: 0, events: [], whatAStopWouldDo: [] };
-  const clean = JSON.parse(text, (_key, value: unknown) =>
-    typeof value === 'string' ? plain(value) : value,
-  ) as object;
-  return { text, seen: { ...older, ...clean } as unknown as StatusDocument };
+  const clean = (_key: string, value: unknown) => (typeof value === 'string' ? plain(value) : value);
+  return { text, seen: { ...older, ...(JSON.parse(text, clean) as StatusDocument) } };
 }
 
 /**
@@ -82,7 +77,7 @@ export async function lookAt(client: ControlClient): Promise<Look> {
  * there at the first look ends it; one that is lost later is announced, and it goes on trying.
  */
 async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promise<void> {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) edge.onSignal(signal, () => edge.exitNow(EXIT.ok));
+  onStop(edge, () => edge.exitNow(EXIT.ok));
   const now = () => isoTime(edge.clock.now().wallMs);
   const show =
     json === true ? ({ text }: Look) => edge.out(text.trimEnd()) : showChanges(edge, now, client.at);
@@ -115,9 +110,8 @@ function showChanges(edge: Edge, now: () => string, at: string): (look: Look) =>
       const view = { width: columns, at };
       const frame = renderStatus(seen, { ...view, limit: 0 }).length;
       const lines = renderStatus(seen, { ...view, limit: Math.max(1, rows - frame - 2) }).slice(0, rows - 1);
-      screen.write(
-        `${CLEAR_SCREEN}${lines.map((line) => `${paint(line, wantsColour(edge), columns)}\n`).join('')}`,
-      );
+      const painted = lines.map((line) => `${paint(line, wantsColour(edge), columns)}\n`);
+      screen.write(`${CLEAR_SCREEN}${painted.join('')}`);
     };
   }
   let before: ReadonlyMap<string, string> = new Map();
@@ -130,28 +124,21 @@ function showChanges(edge: Edge, now: () => string, at: string): (look: Look) =>
   };
 }
 
-/** How much of it is shown. */
-interface StatusView {
-  /** Characters per line; infinite where it does not matter. */
-  readonly width: number;
-  /** Markets that are shown. */
-  readonly limit: number;
-  /** Where the daemon is. */
-  readonly at: string;
-}
-
 const REASONS_SHOWN = 3;
 const NAMES_SHOWN = 5;
 
+/** How much is shown: characters per line, infinite where it does not matter, and markets; `at`: where the daemon is. */
+type StatusView = Readonly<Record<'width' | 'limit', number> & Record<'at', string>>;
+
 /** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
-function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
+function renderStatus(seen: StatusDocument, { width, limit, at }: StatusView): Line[] {
   const { markets, now } = seen;
   const cancelled = new Set(seen.cancellations.map(({ market }) => market));
   const rank = (one: MarketStatus) => rankOf(one, cancelled.has(one.market), now);
-  const isLong = markets.length > view.limit;
+  const isLong = markets.length > limit;
   const ranked = isLong ? markets.toSorted((one, other) => rank(one) - rank(other)) : markets;
-  const shown = ranked.slice(0, view.limit);
-  const leftOut = seen.markets.length - shown.length;
+  const shown = ranked.slice(0, limit);
+  const leftOut = markets.length - shown.length;
   const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
   const worse = shown.length === 0 ? '' : ', in no worse state than these; --all shows them';
   const stop = seen.whatAStopWouldDo.map(({ does, count, markets }) => {
@@ -159,16 +146,16 @@ function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
   });
   if (stop.length > 0) stop.unshift(`A stop now (policy ${seen.shutdownPolicy}):`);
   return [
-    ...describeDaemon(seen, view),
+    ...describeDaemon(seen, at),
     [],
-    ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), view.width)),
+    ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), width)),
     ...(leftOut === 0 ? [] : [cells('idle', `${left}${worse}.`)]),
     [],
     ...stop.map((line) => cells(null, line)),
   ];
 }
 
-function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
+function describeDaemon(seen: StatusDocument, at: string): Line[] {
   const { tone, sentence, rest } = summarise(seen, lookAtOnce(seen));
   const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
@@ -207,11 +194,8 @@ function describeBase(base: StatusDocument['bases'][number]): Line {
   const word = stateOfBase(base);
   const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
   const why = lastProblem === null ? '' : `: ${lastProblem}`;
-  return [
-    { text: `Exchange ${url}: ` },
-    { text: word, tone: toneOf(word) },
-    { text: word === 'up' ? ping : why },
-  ];
+  const more = word === 'up' ? ping : why;
+  return [{ text: `Exchange ${url}: ` }, { text: word, tone: toneOf(word) }, { text: more }];
 }
 
 function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
@@ -260,17 +244,16 @@ function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
   const { bases, bots, cancellations, markets, notReady, now, ready } = seen;
   const whyOf = ({ state, lastProblem }: MarketStatus) =>
     lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`;
-  return new Map([
+  const facts = new Map([
     ['daemon', `${summarise(seen, lookAtOnce(seen)).sentence}.`],
     ['ready', ready ? 'Ready.' : `Not ready: ${notReady[0] ?? 'it does not say why'}.`],
-    ...markets.map((one) => [one.market, `${one.market}: ${one.state}${whyOf(one)}`] as const),
-    ...cancellations.map(
-      (one) =>
-        [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, now)}.`] as const,
-    ),
-    ...bots.map((bot) => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`] as const),
-    ...bases.map((base) => [base.url, `Exchange ${base.url}: ${stateOfBase(base)}`] as const),
   ]);
+  for (const one of markets) facts.set(one.market, `${one.market}: ${one.state}${whyOf(one)}`);
+  for (const one of cancellations)
+    facts.set(`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, now)}.`);
+  for (const bot of bots) facts.set(`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`);
+  for (const base of bases) facts.set(base.url, `Exchange ${base.url}: ${stateOfBase(base)}`);
+  return facts;
 }
 
 /** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */
@@ -283,11 +266,6 @@ export function nameMarkets(markets: readonly string[], count: number = markets.
   return `${sayCount(count, 'market')} (${named.join(', ')}${more > 0 ? ` and ${sayCount(more)} more` : ''})`;
 }
 
+const plainSpaces = (text: string) => text.replaceAll('\u00a0', ' ');
 /** `1.2 s`, `54 s`, `4 min 10 s`. */
-function seconds(value: number): string {
-  return plainSpaces(saySeconds(Math.max(0, value)));
-}
-
-function plainSpaces(text: string): string {
-  return text.replaceAll('\u00a0', ' ');
-}
+const seconds = (value: number) => plainSpaces(saySeconds(Math.max(0, value)));

@@ -21,13 +21,10 @@ export type Column<Row> = readonly [
   toneOf?: (row: Row) => Tone | null,
 ];
 
-const GAP = '  ';
-
 /** A line of one piece. */
-export function cells(tone: Tone | null, text: string): Line {
-  return [{ text, tone }];
-}
+export const cells = (tone: Tone | null, text: string): Line => [{ text, tone }];
 
+const GAP = '  ';
 /** How narrow the first and the last column may be made by cutting their texts. */
 const LEAST = 10;
 
@@ -67,13 +64,11 @@ export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[
   );
 }
 
+const lengthOf = (text: string) => Array.from(text).length;
+
 function clip(text: string, width: number): string {
   const characters = Array.from(text);
   return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
-}
-
-function lengthOf(text: string): number {
-  return Array.from(text).length;
 }
 
 const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' };
@@ -87,8 +82,8 @@ export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFIN
   for (const { text, tone } of line) {
     const part = Array.from(text).slice(0, room).join('');
     room -= lengthOf(part);
-    painted +=
-      colour && tone != null && part.trim() !== '' ? `\u001b[${COLOURS[tone]}m${part}\u001b[0m` : part;
+    const isColoured = colour && tone != null && part.trim() !== '';
+    painted += isColoured ? `\u001b[${COLOURS[tone]}m${part}\u001b[0m` : part;
   }
   return whole > width ? `${painted}…` : painted;
 }
