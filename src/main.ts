@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { attempt, type Edge, type ExitCode, readAtMost } from './cli/edge.ts';
+import { attempt, codeOf, type Edge, readAtMost } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -31,9 +31,10 @@ let outIsGone = false;
 const stderr = openNonBlocking(2);
 
 const whenExiting: (() => void)[] = [];
-process.on('exit', () => {
+function beforeExit(): void {
   for (const run of whenExiting.splice(0)) run();
-});
+}
+process.on('exit', beforeExit);
 
 /** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
 const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
@@ -45,17 +46,16 @@ let isEnding = false;
 function exitNow(code: number): void {
   if (isEnding) return;
   isEnding = true;
-  for (const run of whenExiting.splice(0)) run();
+  beforeExit();
   endWhenIdle(code, LOOKS.most);
 }
 
 function endWhenIdle(code: number, looksLeft: number): void {
   const isIdle = !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
-  if (!isIdle && looksLeft > 0) clock.after(LOOKS.everyMs, () => endWhenIdle(code, looksLeft - 1));
-  else {
-    if (!isIdle) replaceProcess(code);
-    process.exit(code);
-  }
+  if (!isIdle && looksLeft > 0)
+    return void clock.after(LOOKS.everyMs, () => endWhenIdle(code, looksLeft - 1));
+  if (!isIdle) replaceProcess(code);
+  process.exit(code);
 }
 
 /**
@@ -83,7 +83,7 @@ function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
       // Nobody reads any more, and there is nobody to tell.
-      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
+      if (codeOf(error) !== 'EAGAIN') {
         outIsGone ||= reader === 'out';
         return;
       }
@@ -107,10 +107,9 @@ async function ask(question: string): Promise<string | null> {
 }
 
 /** Under sudo the number of the caller says more than that of root. */
-function sender(): string {
-  const sudo = process.env['SUDO_UID'];
-  return `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo === undefined ? '' : `, sudo by uid ${sudo}`}`;
-}
+const sudo = env['SUDO_UID'] === undefined ? '' : `, sudo by uid ${env['SUDO_UID']}`;
+
+const monotonicUs = () => process.hrtime.bigint() / 1000n;
 
 // Asking the stream instead would make the descriptor non-blocking.
 const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
@@ -129,31 +128,20 @@ const edge: Edge = {
   ...(isInput && isError && { ask }),
   input: (mostBytes) => readAtMost(process.stdin, mostBytes).catch(() => null),
   readerGone: () => outIsGone,
-  serviceManager: () =>
-    findServiceManager({
-      env,
-      pid: process.pid,
-      monotonicUs: () => process.hrtime.bigint() / 1000n,
-    }),
+  serviceManager: () => findServiceManager({ env, pid: process.pid, monotonicUs }),
   isInit: process.pid === 1,
   sharesTerminal: isInput || isOutput || isError,
-  sender: sender(),
+  sender: `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo}`,
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
   signalNumbers: constants.signals,
   onSignal: (signal, run) => void process.on(signal, run),
-  signalGroup(leader, signal) {
-    try {
-      return process.kill(-leader, signal);
-    } catch {
-      return false;
-    }
-  },
+  signalGroup: (leader, signal) => attempt(() => process.kill(-leader, signal), false),
   onCrash(run) {
     process.on('uncaughtException', run);
     process.on('unhandledRejection', run);
   },
-  finish(code: ExitCode) {
+  finish(code) {
     process.exitCode = code;
   },
   onExit: (run) => void whenExiting.push(run),
