@@ -31,17 +31,12 @@ function createAsker(clock: Clock) {
       done: (result: WireResult) => void,
     ): Cancel {
       const { origin, pathname, search } = new URL(url);
-      const headers = { accept: '*/*', 'user-agent': 'killswitchd' };
-      const typed = { ...headers, 'content-type': 'application/json' };
-      const request = {
-        base: origin,
-        method: body === null ? 'GET' : 'POST',
-        path: pathname + search,
-        content: () => ({ headers: body === null ? headers : typed, body }),
-        fresh: false,
-        mayWrite: () => true,
-        dropsBody,
-      } as const;
+      const type = body === null ? {} : { 'content-type': 'application/json' };
+      const headers = { accept: '*/*', 'user-agent': 'killswitchd', ...type };
+      const method = body === null ? ('GET' as const) : ('POST' as const);
+      const content = () => ({ headers, body });
+      const always = { fresh: false, mayWrite: () => true, dropsBody };
+      const request = { base: origin, method, path: pathname + search, content, ...always };
       const giveUp = wireTo(origin).send(request, (result) => {
         cancelDeadline();
         done(result);

@@ -61,23 +61,22 @@ interface GuardOptions {
 export function createGuard(options: GuardOptions) {
   const { config, clock, bases, secrets, observers, log } = options;
   let settings = toCoreSettings(config, bases);
+  const { nonce, connections, requestLifetimeMs } = settings;
   const exchange = createExchange({
     bases,
+    clock,
+    nonce,
+    connections,
+    requestLifetimeMs,
     allowPlainHttp: config.exchange.allowPlainHttp,
     credentials: secrets.credentials,
-    nonce: settings.nonce,
-    clock,
-    connections: settings.connections,
-    requestLifetimeMs: settings.requestLifetimeMs,
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());
   const replaceKey = (found: Config['secrets']): void => {
     if (!secrets.replaceKey(found)) return;
-    log.logger.info(
-      { event: 'secrets-changed' },
-      'The secret files hold a new key: it signs the next request.',
-    );
+    const text = 'The secret files hold a new key: it signs the next request.';
+    log.logger.info({ event: 'secrets-changed' }, text);
     keeper.credentialsChanged();
   };
   const keyWatch = createKeyWatch(options, replaceKey);
@@ -149,7 +148,7 @@ function createKeyWatch(
  * Says the bounds again when everything is armed, and whenever the cadence follows another answer time: what was printed
  * at the start held for an assumed one. A warning is repeated only once it was gone in between.
  */
-function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => Snapshot) {
+function createPaceTold({ logger }: Log, snapshot: () => Snapshot) {
   let warned: readonly string[] = [];
   return (notice: Extract<Notice, { kind: 'cadence' | 'all-armed' }>, settings: CoreSettings): void => {
     const markets = snapshot().markets.filter(({ leaving }) => !leaving);
@@ -161,11 +160,10 @@ function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => Snapsho
     logger.info({ event: 'promise', market, promise: [says] }, says);
     if (notice.kind !== 'cadence' || notice.answerMs === null) return;
     // The key that a warning begins with names it: its figures change.
-    const warnings = warnOfPace(settings, Math.ceil(notice.answerMs)).map(
-      (warning) => [warning.split(':', 1)[0] ?? '', warning] as const,
-    );
-    for (const [subject, warning] of warnings)
-      if (!warned.includes(subject)) logger.warn({ event: 'config-warning' }, `${warning}.`);
-    warned = warnings.map(([subject]) => subject);
+    const subjectOf = (warning: string) => warning.split(':', 1)[0] ?? '';
+    const warnings = warnOfPace(settings, Math.ceil(notice.answerMs));
+    for (const warning of warnings)
+      if (!warned.includes(subjectOf(warning))) logger.warn({ event: 'config-warning' }, `${warning}.`);
+    warned = warnings.map(subjectOf);
   };
 }

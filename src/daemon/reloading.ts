@@ -34,7 +34,6 @@ const SECRET_LOOKS = 11;
 const MOST_LOOKS = 50;
 /** How often a configuration may name other files than those that were looked at. */
 const MOST_ROUNDS = 3;
-
 const LONGEST_RETRY_MS = 300_000;
 
 /** What a reload came to, before anybody waits for the exchange. */
@@ -44,10 +43,8 @@ type Taken =
 
 const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
-
 const CHANGES =
   'the configuration file, or that of a secret or of a token, is being written: it was another one at each look';
-
 const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /**

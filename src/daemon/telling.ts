@@ -32,13 +32,13 @@ import { createPoster } from './asking.ts';
 
 export type Telling = ReturnType<typeof createTelling>;
 
-export function createTelling(
-  options: Pick<LogOptions, 'clock' | 'terminal' | 'write' | 'secrets'> & {
-    readonly config: Config;
-    readonly nodeVersion: string;
-    readonly bases: readonly string[];
-  },
-) {
+interface TellingOptions extends Pick<LogOptions, 'clock' | 'terminal' | 'write' | 'secrets'> {
+  readonly config: Config;
+  readonly nodeVersion: string;
+  readonly bases: readonly string[];
+}
+
+export function createTelling(options: TellingOptions) {
   const { config, clock, nodeVersion, bases } = options;
   const metrics = createMetrics({
     version: VERSION,
@@ -70,12 +70,8 @@ export function createTelling(
     pings: createPoster(clock),
     onFailure: (what) => metrics.notifyFailed(what),
   });
-  const observers: readonly Observer[] = [
-    metrics.observe,
-    cancellations.observe,
-    tellNotices(log.logger, recent, bases),
-    notifying.observe,
-  ];
+  const tell = tellNotices(log.logger, recent, bases);
+  const observers: readonly Observer[] = [metrics.observe, cancellations.observe, tell, notifying.observe];
   return {
     log,
     metrics,
@@ -91,8 +87,8 @@ export function createTelling(
       levels.configured(levelOf(next));
     },
     onEvidenceProblem: (bot: string, problem: string | null): void => {
-      if (problem === null)
-        log.logger.info({ event: 'evidence-found', bot }, `Bot ${bot}: its signs of life can be seen again.`);
+      const found = `Bot ${bot}: its signs of life can be seen again.`;
+      if (problem === null) log.logger.info({ event: 'evidence-found', bot }, found);
       else log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
     },
   };
@@ -216,6 +212,7 @@ export type ReloadTrigger = keyof typeof TRIGGER;
 export function createOperations({ log, metrics, recent, clock }: OperationsParts) {
   const { logger } = log;
   let rejected: string | null = null;
+  /** When a reason was said, and how often more since then. */
   const refusals = new Map<string, { readonly saidMs: number; more: number }>();
   const say = (event: string, given: object, msg: string, level: EventLevel = 'info'): void => {
     const fields = boundLists({ ...given });
@@ -241,24 +238,24 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
       const text = describeRejection(trigger, problems);
       say('reload-rejected', { trigger, problems, again }, text, again ? 'debug' : 'error');
     },
-    acknowledged: (markets: readonly string[]) =>
-      say(
-        'cancellation-acknowledged',
-        { markets },
-        `An operator has seen that orders were cancelled: ${listed(markets)}.`,
-      ),
+    acknowledged(markets: readonly string[]): void {
+      const text = `An operator has seen that orders were cancelled: ${listed(markets)}.`;
+      say('cancellation-acknowledged', { markets }, text);
+    },
     controlListening: (address: string) =>
       say('control-listening', { address }, `Beats and commands: ${address}`),
     commanded: (command: Commanded) => say('operator-command', { ...command }, describeCommand(command)),
     /** Counts every refusal; the first of a reason in a minute is a line. */
     controlRefused(reason: Refusal): void {
       metrics.controlRefused(reason);
-      const { monoMs } = clock.now();
-      const before = refusals.get(reason) ?? { saidMs: Number.NEGATIVE_INFINITY, more: 0 };
-      before.more += 1;
-      if (monoMs - before.saidMs < REFUSALS_QUIET_MS) return;
-      refusals.set(reason, { saidMs: monoMs, more: 0 });
-      const more = before.more - 1;
+      const { monoMs: saidMs } = clock.now();
+      const before = refusals.get(reason);
+      if (before !== undefined && saidMs - before.saidMs < REFUSALS_QUIET_MS) {
+        before.more += 1;
+        return;
+      }
+      refusals.set(reason, { saidMs, more: 0 });
+      const more = before?.more ?? 0;
       const others = more > 0 ? `, and ${more} more since the last line about it` : '';
       const text = `A request to the control listener was refused (${reason})${others}.`;
       say('control-refused', { reason, more }, text, 'warn');
