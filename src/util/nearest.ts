@@ -3,15 +3,11 @@ const LONGEST_WORD = 64;
 /** A search must stay short however many markets there are: anybody who can ask can ask again. */
 const MOST_CANDIDATES = 1000;
 
-/** `; did you mean X?` with the candidate that `word` was probably meant to be, or an empty text. */
-export function didYouMean(word: string, candidates: readonly string[]): string {
-  return suggest(nearest(word, candidates));
-}
-
 /** `; did you mean X?`, or an empty text for null. */
-export function suggest(word: string | null): string {
-  return word === null ? '' : `; did you mean ${word}?`;
-}
+export const suggest = (word: string | null) => (word === null ? '' : `; did you mean ${word}?`);
+
+/** The same with the candidate that `word` was probably meant to be. */
+export const didYouMean = (word: string, candidates: readonly string[]) => suggest(nearest(word, candidates));
 
 /** The candidate that `word` was probably meant to be, or null where none is near enough. */
 export function nearest(word: string, candidates: readonly string[]): string | null {
@@ -52,10 +48,8 @@ export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
 /** The name that `text` was probably meant to be, `BTC_USDT` for `btc/usdt`, or null. */
 export function nearestMarket(text: string): string | null {
   if (text.length > LONGEST_WORD) return null;
-  const joined = text
-    .trim()
-    .toUpperCase()
-    .replace(/[-/ :.]/, '_');
+  const upper = text.trim().toUpperCase();
+  const joined = upper.replace(/[-/ :.]/, '_');
   const parted = joined.includes('_') ? joined : joined.replace(/(USDT|USDC|USD|EUR|BTC|ETH)$/, '_$1');
   return new RegExp(MARKET_PATTERN).test(parted) ? parted : null;
 }

@@ -47,9 +47,7 @@ export function redact(text: string, secrets: readonly string[]): string {
 }
 
 /** A text from outside on one line: it may not start a line of its own, nor steer a terminal. */
-export function plain(text: string): string {
-  return text.replace(UNPRINTABLE, ' ').trim();
-}
+export const plain = (text: string) => text.replace(UNPRINTABLE, ' ').trim();
 
 /** One line of at most 300 characters, without control characters. */
 export const tidy: Redact = (text) => redact(text, []);
@@ -69,9 +67,7 @@ export function describeValue(value: unknown, nothing = 'null', object = 'an obj
 }
 
 /** `1 market`, `2 markets`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
-}
+export const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** Names for a message: not more of them than anybody reads. */
 export function listed(names: readonly string[], most = 20): string {
@@ -89,19 +85,13 @@ export function parseHttpDate(text: string): number | null {
 }
 
 /** Unix milliseconds as a `Date` header. */
-export function httpDate(wallMs: number): string {
-  return new Date(wallMs).toUTCString();
-}
+export const httpDate = (wallMs: number) => new Date(wallMs).toUTCString();
 
 /** Unix milliseconds as `2026-11-20T14:03:22.123Z`. */
-export function isoTime(wallMs: number): string {
-  return new Date(wallMs).toISOString();
-}
+export const isoTime = (wallMs: number) => new Date(wallMs).toISOString();
 
 /** Unix milliseconds as `14:03:22Z`, in UTC as all times that the program shows. */
-export function timeOfDay(wallMs: number): string {
-  return `${isoTime(wallMs).slice(11, 19)}Z`;
-}
+export const timeOfDay = (wallMs: number) => `${isoTime(wallMs).slice(11, 19)}Z`;
 
 /**
  * Whether only programs of this host reach `host`: `localhost`, 127.0.0.0/8 or ::1, an IPv6 address with or without its
