@@ -12,21 +12,17 @@ const PAGES = ['killswitchd', 'killswitchd.yaml'];
  * editors, shells and readers.
  */
 export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
+  const schemas = { config: publishedSchema, env: publishedEnvironmentSchema };
   program
     .command('schema')
     .description('print the JSON Schema of the configuration file, or of the environment variables')
-    .addArgument(new Argument('[what]', 'which of the two').choices(['config', 'env']).default('config'))
-    .action((what: string) => {
-      const schema = what === 'env' ? publishedEnvironmentSchema() : publishedSchema();
-      edge.out(JSON.stringify(schema, null, 2));
-    });
+    .addArgument(new Argument('[what]', 'which of the two').choices(Object.keys(schemas)).default('config'))
+    .action((what: keyof typeof schemas) => edge.out(JSON.stringify(schemas[what](), null, 2)));
   program
     .command('completion')
     .description('print the completion script of a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
-    .action(async (shell: keyof typeof SHELLS) => {
-      edge.out(SHELLS[shell](tableOf(await whole())).trimEnd());
-    });
+    .action(async (shell: keyof typeof SHELLS) => edge.out(SHELLS[shell](tableOf(await whole())).trimEnd()));
   program
     .command('man')
     .description('print a page of the manual: killswitchd man | man -l -')
@@ -138,10 +134,9 @@ const zshAction = (value: Expected) =>
 function zshFlag({ names, shown, value, says }: FlagRow): string {
   const text = says.replaceAll(/[[\]\\]/g, '\\$&');
   const placeholder = /<(.+)>/.exec(shown)?.[1]?.replaceAll(':', '\\:') ?? 'value';
-  const given = value === null ? '' : `:${placeholder}:${zshAction(value)}`;
+  const given = value === null ? `[${text}]` : `=[${text}]:${placeholder}:${zshAction(value)}`;
   const repeated = says.includes('repeatable') ? '*' : names.length > 1 ? `(${names.join(' ')})` : '';
-  const equals = value === null ? '' : '=';
-  return names.map((name) => quoted(`${repeated}${name}${equals}[${text}]${given}`)).join(' ');
+  return names.map((name) => quoted(`${repeated}${name}${given}`)).join(' ');
 }
 
 function zsh([program, ...commands]: Table): string {
@@ -242,9 +237,7 @@ function programPage([program, ...commands]: Table): string[] {
     ...commands.flatMap(({ usage }, index) => [...(index === 0 ? [] : ['.br']), plain(usage)]),
     '.SH DESCRIPTION',
     plain(program.purpose),
-    plain(
-      'Flags win over environment variables, those over the configuration file, and that over the defaults.',
-    ),
+    'Flags win over environment variables, those over the configuration file, and that over the defaults.',
     '.SH COMMANDS',
     ...commands.flatMap(({ name, purpose, flags, places }) => [
       `.SS ${plain(name)}`,
@@ -257,7 +250,7 @@ function programPage([program, ...commands]: Table): string[] {
     '.SH "EXIT STATUS"',
     ...Object.entries(MEANINGS).flatMap(([code, meaning]) => entry(code, `${meaning.replaceAll('`', '')}.`)),
     '.PP',
-    plain('exec ends with the exit code of its bot.'),
+    'exec ends with the exit code of its bot.',
     '.SH "SEE ALSO"',
     '.BR killswitchd.yaml (5)',
   ];
