@@ -23,13 +23,7 @@ const NOT_FOUND = 127;
 const CANNOT_RUN = 126;
 
 /** Why a program cannot be started, and the exit code that says so. */
-interface Unstartable {
-  readonly kind: 'failed';
-  readonly code: number;
-  readonly why: string;
-}
-
-const cannotStart = (code: number, why: string): Unstartable => ({ kind: 'failed', code, why });
+const cannotStart = (code: number, why: string) => ({ kind: 'failed' as const, code, why });
 
 /** How a bot's process ended: a code, or null and the signal that ended it. */
 export interface BotEnd {
@@ -38,20 +32,18 @@ export interface BotEnd {
 }
 
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
-export function exitCodeOf({ code, signal }: BotEnd, { signalNumbers }: Edge): number {
-  return code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
-}
+export const exitCodeOf = ({ code, signal }: BotEnd, { signalNumbers }: Edge) =>
+  code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
 
 /** `with exit code 3`, `by SIGKILL`. */
-export function describeEnd({ code, signal }: BotEnd): string {
-  return code === null ? `by ${signal ?? 'a signal'}` : `with exit code ${code}`;
-}
+export const describeEnd = ({ code, signal }: BotEnd) =>
+  code === null ? `by ${signal ?? 'a signal'}` : `with exit code ${code}`;
 
 /**
  * Why the program cannot be started, as far as can be seen before it is tried; null where nothing stands against it.
  * Looks where the system will look: in PATH, or at the path itself where it has a slash.
  */
-export function findObstacle(program: string, path: string | undefined): Unstartable | null {
+export function findObstacle(program: string, path: string | undefined) {
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
   const there = placesOf(program, path);
@@ -73,9 +65,8 @@ export function findObstacle(program: string, path: string | undefined): Unstart
 function placesOf(program: string, path = ''): string[] {
   // An empty folder in PATH is the current one, and so does `join` have it.
   const inPath = () => path.split(delimiter).map((folder) => join(folder, program));
-  return (program.includes('/') ? [program] : inPath()).filter((place) =>
-    attempt(() => statSync(place).isFile(), false),
-  );
+  const places = program.includes('/') ? [program] : inPath();
+  return places.filter((place) => attempt(() => statSync(place).isFile(), false));
 }
 
 /** The system reads no more of a first line. */
@@ -109,27 +100,17 @@ function beginningOf(file: string): string {
  * daemon by, its key, and what the service manager knows it by: a bot that spoke for the daemon could keep its watchdog
  * quiet.
  */
-export function environmentFor(
-  env: Edge['env'],
-  config: Config,
-  controls: readonly string[],
-): Record<string, string> {
+export function environmentFor(env: Edge['env'], config: Config, controls: readonly string[]): Edge['env'] {
   const [bot, ...others] = botsOf(config.markets);
   const [control] = controls;
   const { tokenFile } = config.control;
-  const kept = Object.entries(env).filter(
-    (entry): entry is [string, string] =>
-      entry[1] !== undefined &&
-      !entry[0].startsWith('KILLSWITCHD_API_') &&
-      entry[0] !== 'KILLSWITCHD_CONTROL' &&
-      !NOTIFY_VARIABLES.includes(entry[0]),
-  );
+  const isKept = (name: string) => !name.startsWith('KILLSWITCHD_API_') && !NOTIFY_VARIABLES.includes(name);
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => isKept(name))),
     // Listeners name themselves as URLs, clients take HOST:PORT.
-    ...(control === undefined ? {} : { KILLSWITCHD_CONTROL: control.replace(/^http:\/\//, '') }),
-    ...(tokenFile === null ? {} : { KILLSWITCHD_CONTROL_TOKEN_FILE: resolve(tokenFile) }),
-    ...(others.length === 0 && bot !== undefined ? { KILLSWITCHD_BOT: bot } : {}),
+    KILLSWITCHD_CONTROL: control?.replace(/^http:\/\//, ''),
+    ...(tokenFile !== null && { KILLSWITCHD_CONTROL_TOKEN_FILE: resolve(tokenFile) }),
+    ...(others.length === 0 && bot !== undefined && { KILLSWITCHD_BOT: bot }),
   };
 }
 
@@ -142,7 +123,7 @@ export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: '
  */
 export async function startBot(
   command: readonly string[],
-  env: Record<string, string>,
+  env: Edge['env'],
   signalGroup: Edge['signalGroup'] | undefined,
 ) {
   const [program = '', ...args] = command;
@@ -159,9 +140,9 @@ export async function startBot(
     const members = () => (signalGroup === undefined ? [] : membersOf(pid));
     /** Sends a signal to every group of the session. */
     const signalAll = (signal: Sent) => {
-      const groups = new Set([pid, ...members().map(({ group }) => group)]);
       if (signalGroup === undefined) child.kill(signal);
-      else for (const group of groups) signalGroup(group, signal);
+      else
+        for (const group of new Set([pid, ...members().map((one) => one.group)])) signalGroup(group, signal);
     };
     const bot = {
       pid,
@@ -201,20 +182,15 @@ const LOOK_EVERY_MS = 100;
  * without protection. Resolves with whether there was anything; a moment is given first, and `budgetMs` to end by
  * themselves.
  */
-export async function endRest(
-  bot: BotProcess,
-  clock: Clock,
-  logger: Log['logger'],
-  budgetMs: number,
-): Promise<boolean> {
+export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger'], budgetMs: number) {
   const isGone = (withinMs: number) =>
     waitUntil({ clock, withinMs, everyMs: LOOK_EVERY_MS }, () => bot.members().length === 0);
   if (await isGone(MOMENT_MS)) return false;
   const pids = bot.members().map(({ pid }) => pid);
-  logger.error(
-    { event: 'process-left-behind', pids },
-    `THE BOT HAS ENDED AND LEFT ${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')}), which may be the bot itself: asked to end, and killed after ${budgetMs / 1000} s. The timers are not deleted.`,
-  );
+  const left = `${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')})`;
+  const end = `asked to end, and killed after ${budgetMs / 1000} s. The timers are not deleted`;
+  const text = `THE BOT HAS ENDED AND LEFT ${left}, which may be the bot itself: ${end}.`;
+  logger.error({ event: 'process-left-behind', pids }, text);
   bot.signalAll('SIGTERM');
   if (!(await isGone(budgetMs))) bot.signalAll('SIGKILL');
   return true;
@@ -222,12 +198,11 @@ export async function endRest(
 
 /** The processes that run in this session, each with its group; none where there is no /proc to tell. */
 function membersOf(session: number): { readonly pid: number; readonly group: number }[] {
-  return attempt(() => readdirSync('/proc'), [])
-    .map(Number)
-    .flatMap((pid) => {
-      const seen = pid > 0 ? readProc(pid) : null;
-      return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];
-    });
+  return attempt(() => readdirSync('/proc'), []).flatMap((name) => {
+    const pid = Number(name);
+    const seen = pid > 0 ? readProc(pid) : null;
+    return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];
+  });
 }
 
 const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];
@@ -235,9 +210,7 @@ const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh'
 const RUNNERS: readonly string[] = ['npm', 'npx', 'pnpm', 'yarn'];
 
 /** A signal ends a shell, and not what the shell has started. */
-function isShell([program = '']: readonly string[]): boolean {
-  return SHELLS.includes(basename(program));
-}
+const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(program));
 
 /**
  * The name of a program that stays between this process and the bot, so that its life says nothing of the bot's; null

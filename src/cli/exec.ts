@@ -44,10 +44,12 @@ export function register(program: Command, edge: Edge): void {
       const run: Run = { ...createLife('exec', edge, () => describeOrphan(run.bot)), bot: null };
       passSignalsOn(run, edge);
       run.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(run.crash);
+      // Where there is no /proc, sending no signal tells at least whether the bot is there.
+      const hasProc = existsSync('/proc/self/stat');
       await run.start({
         ...loaded,
         ownsBot: true,
-        lookAtProcess: lookFor(run),
+        lookAtProcess: hasProc ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false),
         // Standard output is the bot's.
         write: writerTo(openNonBlocking(2)),
         terminal: edge.errorTerminal,
@@ -58,14 +60,8 @@ export function register(program: Command, edge: Edge): void {
 /** The daemon, and the bot between its start and its end. */
 type Run = Life & { bot: BotProcess | null };
 
-/** Where there is no /proc, sending no signal tells at least whether the bot is there. */
-function lookFor(run: Run) {
-  return existsSync('/proc/self/stat') ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false);
-}
-
-function describeOrphan(bot: BotProcess | null): string {
-  return bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
-}
+const describeOrphan = (bot: BotProcess | null) =>
+  bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
 
 /** How long last words wait for a slow reader of the log. */
 const LAST_WORDS_MS = 100;
@@ -123,18 +119,13 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   const { bot } = started;
   run.bot = bot;
   daemon.child.began(bot.pid);
+  const { pid } = bot;
   // Its arguments may hold secrets.
-  logger.info(
-    { event: 'process-started', pid: bot.pid },
-    `The bot runs as process ${bot.pid}: ${command[0]}.`,
-  );
+  logger.info({ event: 'process-started', pid }, `The bot runs as process ${pid}: ${command[0]}.`);
   warnOfWrapper(command, daemon);
-  if (edge.isInit) {
-    logger.warn(
-      { event: 'process-without-init' },
-      'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).',
-    );
-  }
+  const init =
+    'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).';
+  if (edge.isInit) logger.warn({ event: 'process-without-init' }, init);
   const end = await bot.ended;
   // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
@@ -153,10 +144,8 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
 function warnOfWrapper(command: readonly string[], daemon: Daemon): void {
   const wrapper = findWrapper(command);
   if (wrapper === null || daemon.config().liveness.mode !== 'process') return;
-  daemon.log.logger.warn(
-    { event: 'process-behind-wrapper', wrapper },
-    `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`,
-  );
+  const text = `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`;
+  daemon.log.logger.warn({ event: 'process-behind-wrapper', wrapper }, text);
 }
 
 /** A market that is refused is asked for again by the daemon: it may be armed in time all the same. */
@@ -177,10 +166,8 @@ async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promis
 function describeMissing(daemon: Daemon, graceMs: number): string {
   const { markets, authorised } = daemon.keeper.snapshot();
   const missing = markets.filter(({ guaranteedMs }) => guaranteedMs === null || guaranteedMs <= 0);
-  const names = listed(
-    missing.map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`),
-    NAMED_MARKETS,
-  );
+  const told = missing.map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`);
+  const names = listed(told, NAMED_MARKETS);
   const key = authorised ? '' : '; the exchange refuses the API key';
   return `${missing.length} of ${markets.length} markets not armed within ${graceMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
 }
