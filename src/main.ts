@@ -19,10 +19,7 @@ const env = { ...process.env };
 // them, at their first work.
 process.env['UV_THREADPOOL_SIZE'] ??= '64';
 
-/**
- * How many times 10 ms a slow reader is waited for: long for what a command was asked for, short for last words, which
- * must hold up neither a stop nor a second signal.
- */
+/** How many times 10 ms a slow reader is waited for. Last words must hold up neither a stop nor a second signal. */
 const patience = { out: 3000, err: 20 };
 
 const clock = createSystemClock();
@@ -60,9 +57,8 @@ function endWhenIdle(code: number, looksLeft: number): void {
 
 /**
  * Node waits for its threads at the end, without a limit. Where one hangs, the process is replaced by one that has no
- * others: the kernel ends all threads for it, and the exit code stays what it is. Listeners do not survive that, and
- * Node can ignore or block no signal for the new process: one that comes in the few hundredths of a second that it
- * lives ends it. SIGUSR1 may have come before and wait, and stays shut out.
+ * others: the kernel ends all threads for it. Listeners do not survive that: a signal in the few hundredths of a second
+ * that it lives ends it. SIGUSR1 may have come before and wait, and stays shut out.
  */
 function replaceProcess(code: number): void {
   if (process.execve === undefined) return;

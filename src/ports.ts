@@ -25,10 +25,7 @@ export interface SyncRequest {
   readonly fresh: boolean;
   /** Called when the request takes its nonce, each time that it does. */
   readonly signed: () => void;
-  /**
-   * Asked synchronously right before the first byte is written. False means that the request may no longer leave
-   * (the evidence ran out while a connection was being opened); it then settles as not applied.
-   */
+  /** Asked right before the first byte is written. False: it may no longer leave, and settles as not applied. */
   readonly mayWrite: () => boolean;
 }
 
@@ -43,15 +40,13 @@ export type PingOutcome =
     };
 
 /**
- * The exchange as the keeper sees it: two operations. Callbacks instead of promises
- * because a renewal must be written in the same synchronous step in which the core allowed it, and because virtual
+ * Callbacks instead of promises: a renewal is written in the synchronous step in which the core allowed it, and virtual
  * time is exact only where nothing waits for a microtask.
  */
 export interface Exchange {
   /**
-   * Signs and writes one kill-switch request, once a connection is open for it. Calls `settled` exactly once, never synchronously, and never throws.
-   * Has no deadline of its own: the core decides when to give up and calls the returned function, which settles the
-   * request as `transient` with reason `timeout`.
+   * Signs and writes one request, once a connection is open for it. Calls `settled` exactly once, never synchronously,
+   * and never throws. Has no deadline: the returned function gives up, which settles it as `transient` with `timeout`.
    */
   sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel;
   /** Pings one base address and gives up after `timeoutMs`. Calls `settled` exactly once, never synchronously. */

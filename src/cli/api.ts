@@ -38,12 +38,7 @@ async function replyOf(client: Client, name: OperationName, given: unknown, sign
   return method(given, { signal });
 }
 
-/**
- * `api OPERATION [JSON]`: one call of the API with the key of the configuration; the reply is printed as JSON, without
- * key, secret and token where it repeats them. What moves money needs `--yes`. Ends with 64 where nothing was sent or the
- * exchange refused what was asked, with 69 where it cannot be reached or is out of order, with 70 where its answer is
- * not the API's, with 75 where nobody knows whether money was moved, and with 77 where the key or the token is refused.
- */
+/** `api OPERATION [JSON]`: one call of the API; prints the reply, without key, secret and token, as JSON. */
 export function register(program: Command, edge: Edge): void {
   const amountIn = new Option('--amount-in <unit>', 'what the exchange counts the amount of a buy in');
   program
@@ -219,11 +214,7 @@ function hintOf(error: ClientError, said: string | null): string | null {
 const NOWHERE =
   'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config';
 
-/**
- * Base address, nonces, key and token, as `check-config` finds them, and nothing else of the configuration: markets
- * and liveness may be missing. Only what the operation needs is asked for. Throws a `CommandError` that says what to
- * write.
- */
+/** Base address, nonces, and the key or token that the operation needs; nothing else of the configuration is read. */
 async function findAccess(authentication: Operation['authentication'], flags: Flags, env: Edge['env']) {
   const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG']);
   const allowPlainHttp = values['allowPlainHttp'] === true;

@@ -96,9 +96,8 @@ function beginningOf(file: string): string {
 }
 
 /**
- * The environment of the bot: that of this process with where the daemon is, and without what the exchange knows the
- * daemon by, its key, and what the service manager knows it by: a bot that spoke for the daemon could keep its watchdog
- * quiet.
+ * The environment of the bot: this one and where the daemon is, without its key and without what the service manager
+ * knows it by: a bot that spoke for the daemon could keep its watchdog quiet.
  */
 export function environmentFor(env: Edge['env'], config: Config, controls: readonly string[]): Edge['env'] {
   const [bot, ...others] = botsOf(config.markets);
@@ -146,10 +145,7 @@ export async function startBot(
     };
     const bot = {
       pid,
-      /**
-       * Sends a signal to the process; in a session of its own, SIGKILL goes to all of the session, and so does every
-       * signal for a shell, which would keep it to itself.
-       */
+      /** To the process; SIGKILL, and any signal for a shell, which would keep it to itself, to its whole session. */
       signal: (signal: Sent) =>
         void (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
       signalAll,
@@ -178,9 +174,8 @@ const MOMENT_MS = 1000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Ends what a bot that has ended left in its session: it may be the bot itself, behind a shell that is gone, and trade on
- * without protection. Resolves with whether there was anything; a moment is given first, and `budgetMs` to end by
- * themselves.
+ * Ends what a bot that has ended left in its session: it may be the bot itself, behind a shell that is gone. It may end
+ * by itself in a moment, and then within `budgetMs`. Resolves with whether there was anything.
  */
 export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger'], budgetMs: number) {
   const isGone = (withinMs: number) =>

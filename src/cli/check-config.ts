@@ -28,10 +28,7 @@ import type { Given } from './flags.ts';
 
 type CheckFlags = Flags & Given<'format', 'print' | 'live'>;
 
-/**
- * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
- * `--live` it opens no connection; a port is bound for a moment.
- */
+/** `check-config`: says what is wrong (exit 78), or what it means. Only `--live` opens connections. */
 export function register(program: Command, edge: Edge): void {
   const embedded = 'check as for run --embedded-exchange: base address, key and secret may be missing';
   const live =
@@ -197,9 +194,8 @@ const MOST_TRIES = SEARCH_TRIES + 2;
 const NEXT_SECOND_MS = 1000;
 
 /**
- * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. What
- * it sends is refused by the API document whatever the market is, a timer of 1 s of an order type that there is not: no
- * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
+ * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. No
+ * timer is touched: a timer of 1 s of an order type that there is not is refused, whatever the market is.
  */
 async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
   /** Of the first base address, as pings found it; null where nothing was asked. */

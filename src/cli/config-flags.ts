@@ -35,10 +35,7 @@ export function addConfigFlags(command: Command): Command {
   return command;
 }
 
-/**
- * Reads the configuration of a command: the one that can be used, and how it is read again. Where it cannot be used, says
- * why and throws what ends the command with 78.
- */
+/** The configuration of a command, and how it is read again. Says what is wrong, and throws what ends with 78. */
 export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const { env } = edge;
   const load = () => loadConfig({ env, flags, ...(command && { command }) });

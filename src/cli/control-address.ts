@@ -47,10 +47,8 @@ export function addReadingFlags(command: Command): Command {
 }
 
 /**
- * Where to send commands, and the token to send along. `--control` wins over KILLSWITCHD_CONTROL, that over the first
- * of control.listen as the daemon itself would read it, and where nothing is configured the usual socket is tried.
- * Reads the configuration file only where it is needed, and of it only the listeners: key and secret may be missing.
- * Throws a `CommandError` that says what to write where no daemon is named.
+ * Where to send commands: `--control`, else KILLSWITCHD_CONTROL, else the first of control.listen as the daemon would
+ * read it, else the usual socket. Reads the configuration file only where it is needed, and of it only the listeners.
  */
 export async function findControl(
   flags: ControlFlags,
@@ -71,10 +69,7 @@ export async function findControl(
   );
 }
 
-/**
- * Where to ask a daemon what it does: at `web` where it is given, else over the control listener where one is named or
- * configured, else at the web listener, which is on by default.
- */
+/** Where to ask what a daemon does: at `web`, else at a control listener that is named, else at the web listener. */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
   const named = check('web', '--web', flags.web);
@@ -111,10 +106,7 @@ function check(listener: Listener, label: string, said: string | undefined): Lis
   return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${port}` };
 }
 
-/**
- * The socket of the only daemon of this host: `control.sock` in the directory, or in that of its only instance. Throws
- * where there are several instances; null where there is none.
- */
+/** The socket of the only daemon of this host, or of its only instance; throws where there are several instances. */
 function usualAddress(folder: string): ListenAddress | null {
   // A folder that this user may not enter can hold it all the same: connecting tells.
   const isThere = (path: string) =>

@@ -45,10 +45,7 @@ export function createControlClient(
     'user-agent': `killswitchd (${sender})`,
     ...(token !== null && { authorization: `Bearer ${token}` }),
   };
-  /**
-   * One request on a connection of its own. Rejects with a `CommandError` where nobody answers; any status is an
-   * answer.
-   */
+  /** Any status is an answer; rejects with a `CommandError` where there is none. Each has a connection of its own. */
   async function ask({ method, path, body, withinMs }: Question): Promise<Answer> {
     const content = body === undefined ? '' : JSON.stringify(body);
     const json = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };

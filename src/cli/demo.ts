@@ -28,10 +28,7 @@ const LOOK_MS = 50;
 /** With two markets the line then fits into 80 columns, but for its end. */
 const BAR_WIDTH = 5;
 
-/**
- * `demo`: tells in less than a minute what the daemon is for, with a real bot process, at an exchange in this process.
- * Ends with 0, with 130 after Ctrl-C (143 after SIGTERM), and with 70 where something went another way than it should.
- */
+/** `demo`: a story of less than a minute with a real bot process. Ends with 130 after Ctrl-C and 143 after SIGTERM. */
 export function register(program: Command, edge: Edge): void {
   program
     .command('demo')

@@ -22,11 +22,7 @@ type Flags = { readonly listen: string; readonly profile: Profile; readonly seed
   'allowRemote' | 'manualTime' | 'enableNewAddresses'
 >;
 
-/**
- * `exchange`: runs the simulated exchange alone. The first line on standard output is its address and nothing else.
- * SIGTERM and SIGINT end it with 0 at once; flags that make no sense end it with 64, an address that cannot be
- * listened on with 69, and a key or secret in the environment that cannot be used with 78.
- */
+/** `exchange`: runs the simulated exchange alone. The first line on standard output is its address and nothing else. */
 export function register(program: Command, edge: Edge): void {
   const profile = new Option('--profile <profile>', 'whose answers to give').choices(PROFILES);
   const markets = 'the only markets there are, with commas between (default: any BASE_QUOTE)';

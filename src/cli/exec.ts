@@ -21,12 +21,7 @@ import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life, onStopSignals } from './run.ts';
 
-/**
- * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent the signals, and
- * is outlived by the renewals: they end when it has ended. Exits with the bot's exit code; with 75 where that is 0 and a
- * timer was not confirmed deleted, with 126 and 127 for a bot that cannot be started, with 69 where not every market was
- * armed within the grace of the start, and otherwise as `run`.
- */
+/** `exec`: the daemon with the bot as its child, which starts when every market is armed and ends before the renewals. */
 export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('exec'))
     .description('start a bot, and keep the timers of its markets armed for as long as it lives')
@@ -68,8 +63,7 @@ const LAST_WORDS_MS = 100;
 
 /**
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
- * the third ends this process at once. Other signals are the bot's alone, but for SIGUSR1: this process has it blocked, so
- * that Node opens no debugger, and never hears of it.
+ * the third ends this process at once. Other signals are the bot's alone; SIGUSR1 is blocked, against the debugger.
  */
 function passSignalsOn(run: Run, edge: Edge): void {
   let stopsAsked = 0;

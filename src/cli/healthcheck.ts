@@ -14,10 +14,7 @@ const LONGEST_WAIT_SECONDS = 86_400;
 const ASK_EVERY_MS = 250;
 const REASONS_SHOWN = 5;
 
-/**
- * `healthcheck`: whether the running daemon is live, or ready. Ends with 0 where it is, and with 69 and a sentence where
- * it is not or does not answer within 2 s. For containers, which have no curl.
- */
+/** `healthcheck`: whether the running daemon is live, or ready; 69 where not. For containers, which have no curl. */
 export function register(program: Command, edge: Edge): void {
   const ready = 'ready: every configured market of a living bot is armed, and no bot is dead';
   const exclude = 'with --ready, for whoever starts the bot: bots may be missing';

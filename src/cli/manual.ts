@@ -7,10 +7,7 @@ import { type Edge, MEANINGS } from './edge.ts';
 const SHELLS = { bash, zsh, fish } as const;
 const PAGES = ['killswitchd', 'killswitchd.yaml'];
 
-/**
- * `schema [config|env]`, `completion SHELL` and `man [PAGE]`: what is known of file, environment and command line, for
- * editors, shells and readers.
- */
+/** `schema`, `completion` and `man`: what is known of file, environment and command line, for editors and readers. */
 export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
   const schemas = { config: publishedSchema, env: publishedEnvironmentSchema };
   program

@@ -39,12 +39,7 @@ const OPERATIONS: Readonly<Record<CommandName, readonly [purpose: string, danger
   ],
 };
 
-/**
- * The commands that change something in the running daemon. They return when it has happened, and end with 0 where it
- * has in every market, with 75 where the exchange has not confirmed all of it in time, with 69 where it is impossible as
- * things stand, where the exchange refuses a market, or where no daemon answers, with 64 for an unknown market or
- * without a yes, and with 78 where a configuration is wrong and nothing was changed.
- */
+/** The commands that change something in the running daemon. They return when it has happened in every market. */
 export function register(program: Command, edge: Edge): void {
   const markets = new Argument('[markets...]', 'which markets; all of them where none is named');
   const wait = new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60');
@@ -180,9 +175,8 @@ const unknownAnswer = (at: string) =>
   new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
 
 /**
- * Prints a sentence per market, those that are not done last and on standard error, with `--json` none; and how many
- * are waited for, and of how many it is impossible, for which `otherwise` is said. Returns the exit code; `fails` tells
- * of which markets it is 69.
+ * Prints a sentence per market, those that are not done last and on standard error, and counts them; `otherwise` is
+ * said of those of which it is impossible. Returns the exit code; `fails` tells of which markets it is 69.
  */
 function reportProgress(
   what: string,

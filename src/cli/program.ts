@@ -5,10 +5,7 @@ import { CommandError, type Edge, EXIT } from './edge.ts';
 /** Adds commands to the program. `whole` builds it with all of them. */
 type Register = (program: Command, edge: Edge, whole: () => Promise<Command>) => void;
 
-/**
- * The commands of each file, in the order of the help text. Only what is named is loaded: the others cost no time at the
- * start.
- */
+/** The commands of each file, in the order of the help text. Only what is named is loaded. */
 const FILES: readonly (readonly [names: string, load: () => Promise<{ readonly register: Register }>])[] = [
   ['run', () => import('./run.ts')],
   ['exec', () => import('./exec.ts')],

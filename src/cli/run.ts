@@ -7,10 +7,7 @@ import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode, messageOf, onStop } from './edge.ts';
 
-/**
- * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
- * configuration or an address that cannot be used, 70 after an internal error, which leaves all timers alone.
- */
+/** `run`: the daemon. Exits with 75 where timers stayed armed that were to be deleted. */
 export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('run'))
     .description('keep the timers of the configured markets armed')

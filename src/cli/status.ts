@@ -29,10 +29,7 @@ const SHOWN = 40;
 const ANSWER_WITHIN_MS = 10_000;
 const EVERY_MS = 1000;
 
-/**
- * `status`: what the running daemon says of itself. Ends with 0 whatever that is, with 69 where no daemon answers, and
- * with 77 where it refuses the token.
- */
+/** `status`: what the running daemon says of itself. Ends with 0 whatever that is. */
 export function register(program: Command, edge: Edge): void {
   addReadingFlags(
     program

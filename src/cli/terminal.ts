@@ -28,10 +28,7 @@ const GAP = '  ';
 /** How narrow the first and the last column may be made by cutting their texts. */
 const LEAST = 10;
 
-/**
- * Titles and rows, with as many of the columns as fit into `width` characters; the outer ones are cut where needed. A
- * column that has nothing to say is left out.
- */
+/** Titles and rows: as many columns that say something as fit into `width`; the outer ones are cut where needed. */
 export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): Line[] {
   let kept = columns
     .map(([title, { right = false, keep = Number.POSITIVE_INFINITY }, textOf, toneOf]) => {

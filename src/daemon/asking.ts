@@ -5,9 +5,8 @@ import type { Cancel, Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
 /**
- * Asks one address at a time over one connection, which is opened anew after anything but a whole answer. It has its own
- * wire: no connection and no lookup of a name is shared with renewals, or with another asker. Redirects are answers like
- * any other and are not followed.
+ * Asks one address at a time over one connection of its own, which is opened anew after anything but a whole answer:
+ * no connection and no lookup of a name is shared with renewals. Redirects are answers and are not followed.
  */
 function createAsker(clock: Clock) {
   let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;

@@ -288,10 +288,7 @@ const RESERVED = 192;
 /** No listener uses more connections than this. */
 const MOST_USED = 256;
 
-/**
- * The connections that each listener may have, so that renewals never want for a descriptor; undefined where there is no
- * lack of them, or the system does not tell.
- */
+/** What each listener may have, so that renewals never want for a descriptor; undefined where there is no lack. */
 function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
   let limit: number;
   try {

@@ -50,10 +50,7 @@ interface GuardOptions {
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly observers: readonly Observer[];
   readonly log: Log;
-  /**
-   * Reads the secret files again, null where their file systems do not answer. Asked whenever the exchange refuses the
-   * key, and every second until it does not.
-   */
+  /** Null where their file systems do not answer. Asked at a refusal of the key, then every second until there is none. */
   readonly rereadSecrets: () => Promise<SecretsRead | null>;
 }
 

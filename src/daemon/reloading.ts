@@ -132,9 +132,8 @@ async function read(options: ReloadingOptions, known: string): Promise<Loaded> {
 }
 
 /**
- * Why the files cannot be read now; null where all were the same at two looks, and secrets that are not the ones known
- * for a second: half of a file is no configuration. Each look, and the reading after the last one, follows right after
- * an answer of the file systems.
+ * Null where all files were the same at two looks, and secrets that are not the ones known for a second: half of a file
+ * is no configuration. Each look, and the reading after the last, follows right after an answer of the file systems.
  */
 async function findObstacle(
   { clock, config, filesAnswer }: ReloadingOptions,
@@ -211,10 +210,9 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
 }
 
 /**
- * The configuration in force, and with it the markets that a reload gave to another shard and that are still guarded here.
- * Other shards may learn of a new number of shards later than this one. So this one goes on renewing what it gives away
- * until they have; both renew the same timer meanwhile, which changes nothing. `onOver` is called whenever some of them
- * are guarded here no longer.
+ * The configuration in force, and with it the markets that a reload gave to another shard. That one may learn of it
+ * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `onOver` is called
+ * whenever some of them are guarded here no longer.
  */
 export function createInForce(clock: Clock, initial: Config, onOver: () => void) {
   let config = initial;
@@ -266,8 +264,8 @@ const ANSWER_WITHIN_MS = 5000;
 
 /**
  * Whether the file systems of `paths` answer within 5 s; a missing file is an answer. A thread of libuv opens the files
- * one after the other, so that a file system that hangs holds up this thread and not the loop. Put that file last which
- * is read next: its answer is the newest. While one look hangs, every later question waits for the same look.
+ * one after the other: one that hangs does not hold up the loop. The last answer is the newest: put that file last
+ * which is read next. While one look hangs, every later question waits for the same look.
  */
 export function createFilesAnswer(clock: Clock, paths: () => readonly string[]): () => Promise<boolean> {
   let looks: Promise<true> | null = null;

@@ -11,10 +11,7 @@ export function within<T>(clock: Timers, withinMs: number, result: Promise<T>): 
   return Promise.race([result, late.promise]).finally(cancel);
 }
 
-/**
- * Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between small steps;
- * works that share one breather share the slice too.
- */
+/** Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between steps. */
 export function createBreather(clock: Timers, sliceMs = 4): () => Promise<void> {
   let sliceStartMs = clock.now().monoMs;
   let pause: Promise<void> | null = null;

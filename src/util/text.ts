@@ -14,10 +14,7 @@ const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 /** Makes a text fit for a log line or an answer. */
 export type Redact = (text: string) => string;
 
-/**
- * The text without the secrets: as they are, inside quotes, and as a part of an address. Secrets of less than 8
- * characters are left alone.
- */
+/** The text without the secrets of at least 8 characters: as they are, inside quotes, and as a part of an address. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter(({ length }) => length >= SHORTEST_SECRET)
@@ -93,10 +90,7 @@ export const isoTime = (wallMs: number) => new Date(wallMs).toISOString();
 /** Unix milliseconds as `14:03:22Z`, in UTC as all times that the program shows. */
 export const timeOfDay = (wallMs: number) => `${isoTime(wallMs).slice(11, 19)}Z`;
 
-/**
- * Whether only programs of this host reach `host`: `localhost`, 127.0.0.0/8 or ::1, an IPv6 address with or without its
- * brackets. No name is looked up.
- */
+/** Whether only programs of this host reach `host`; an IPv6 address may have its brackets. No name is looked up. */
 export function isLoopback(host: string): boolean {
   const plain = host
     .toLowerCase()
