@@ -21,7 +21,7 @@ import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life, onStopSignals } from './run.ts';
 
-/** `exec`: the daemon with the bot as its child, which starts when every market is armed and ends before the renewals. */
+/** `exec`: the daemon with the bot as its child: it starts when every market is armed, and ends before the renewals. */
 export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('exec'))
     .description('start a bot, and keep the timers of its markets armed for as long as it lives')
@@ -62,7 +62,7 @@ const describeOrphan = (bot: BotProcess | null) =>
 const LAST_WORDS_MS = 100;
 
 /**
- * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
+ * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second kills it, and
  * the third ends this process at once. Other signals are the bot's alone; SIGUSR1 is blocked, against the debugger.
  */
 function passSignalsOn(run: Run, edge: Edge): void {

@@ -108,9 +108,10 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     async start(options: Omit<DaemonOptions, 'clock' | 'nodeVersion' | 'manager'>): Promise<void> {
       const { clock, nodeVersion } = edge;
       try {
-        const started = await startDaemon({ ...options, clock, nodeVersion, manager: edge.serviceManager() });
+        const manager = edge.serviceManager();
+        const started = await startDaemon({ ...options, clock, nodeVersion, manager });
         running = started;
-        edge.onExit(() => started.cut());
+        edge.onExit(started.cut);
         resolve(started);
       } catch (error) {
         edge.err(`killswitchd ${command}: ${messageOf(error)}`);

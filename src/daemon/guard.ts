@@ -50,7 +50,7 @@ interface GuardOptions {
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly observers: readonly Observer[];
   readonly log: Log;
-  /** Null where their file systems do not answer. Asked at a refusal of the key, then every second until there is none. */
+  /** Null where their file systems do not answer. Asked when the key is refused, and every second until it is not. */
   readonly rereadSecrets: () => Promise<SecretsRead | null>;
 }
 

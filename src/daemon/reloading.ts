@@ -211,8 +211,8 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
 
 /**
  * The configuration in force, and with it the markets that a reload gave to another shard. That one may learn of it
- * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `onOver` is called
- * whenever some of them are guarded here no longer.
+ * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `onOver` is
+ * called whenever some of them are guarded here no longer.
  */
 export function createInForce(clock: Clock, initial: Config, onOver: () => void) {
   let config = initial;
