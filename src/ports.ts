@@ -1,4 +1,4 @@
-import type { BotWord, FailureReason, OrderType, Outcome } from './core/events.ts';
+import type { BotWord, Effect, FailureReason, Outcome } from './core/events.ts';
 import type { Notice } from './core/notice.ts';
 import type { Instant } from './core/time.ts';
 
@@ -12,17 +12,11 @@ export interface Clock {
   after(delayMs: number, run: () => void): Cancel;
 }
 
-/** One kill-switch request, as the core asks for it. */
-export interface SyncRequest {
-  readonly market: string;
-  /** Whole seconds 5 to 600, or null to delete the timer. */
-  readonly timeoutSeconds: number | null;
-  /** Null means all order types. */
-  readonly types: readonly OrderType[] | null;
-  /** Index into the configured base addresses. */
-  readonly base: number;
-  /** Asks for a connection that no earlier request has used: set after a time-out. */
-  readonly fresh: boolean;
+/**
+ * One kill-switch request, as the core asks for it: a timer of 5 to 600 s, or null to delete it, for some order types or,
+ * with null, for all. `base` is an index; `fresh` asks, after a time-out, for a connection that nobody has used.
+ */
+export interface SyncRequest extends Omit<Extract<Effect, { kind: 'write' }>, 'kind' | 'attempt'> {
   /** Called when the request takes its nonce, each time that it does. */
   readonly signed: () => void;
   /** Asked right before the first byte is written. False: it may no longer leave, and settles as not applied. */
