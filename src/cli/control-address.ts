@@ -31,12 +31,10 @@ const USUAL_WEB: ListenAddress = { kind: 'tcp', text: '127.0.0.1:17477', host: '
 
 /** The flags that every command has that talks to a running daemon. */
 export function addControlFlags(command: Command): Command {
+  const token = 'file with the token for a daemon at HOST:PORT (KILLSWITCHD_CONTROL_TOKEN_FILE)';
   return command
     .option('--control <address>', 'where the daemon is: unix:/PATH or HOST:PORT (KILLSWITCHD_CONTROL)')
-    .option(
-      '--token-file <file>',
-      'file with the token for a daemon at HOST:PORT (KILLSWITCHD_CONTROL_TOKEN_FILE)',
-    )
+    .option('--token-file <file>', token)
     .option('--config <file>', 'configuration file that says both (KILLSWITCHD_CONFIG)');
 }
 

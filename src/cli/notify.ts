@@ -20,14 +20,9 @@ export function register(program: Command, edge: Edge): void {
         throw new CommandError(EXIT.config);
       }
       const { clock } = edge;
-      const message = {
-        event: 'test',
-        level: 'info',
-        atWallMs: clock.now().wallMs,
-        text: 'This is a test. Messages of the kill switch arrive here.',
-        markets: [],
-        count: 1,
-      } as const;
+      const text = 'This is a test. Messages of the kill switch arrive here.';
+      const { wallMs: atWallMs } = clock.now();
+      const message = { event: 'test', level: 'info', atWallMs, text, markets: [], count: 1 } as const;
       const poster = createPoster(clock);
       const attempt = async (what: string, address: Secret | null, body: string | null): Promise<boolean> => {
         if (address === null) return true;

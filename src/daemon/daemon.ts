@@ -302,10 +302,8 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
   const each = Math.floor(shared / listeners);
   if (listeners === 0 || !(each < MOST_USED)) return undefined;
   const most = Math.max(2, each);
-  logger.warn(
-    { event: 'few-descriptors', limit, most },
-    `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
-  );
+  const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
+  logger.warn({ event: 'few-descriptors', limit, most }, text);
   return most;
 }
 

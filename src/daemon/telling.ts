@@ -219,17 +219,15 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
     recent.add({ level, event, market: null, msg, fields }, clock.now());
     logger[level]({ event, ...fields }, msg);
   };
-  const readWell = (event: string, trigger: ReloadTrigger, hash: string, what: string) => {
+  const readWell = (event: string, what: string) => (trigger: ReloadTrigger, hash: string) => {
     rejected = null;
     metrics.reloadSucceeded(hash);
     say(event, { trigger, hash }, `The configuration was read again (${TRIGGER[trigger]})${what}`);
   };
   return {
     /** The new configuration is in force. `hash`: its digest in hexadecimal digits. */
-    reloadApplied: (trigger: ReloadTrigger, hash: string) =>
-      readWell('reload-applied', trigger, hash, ', and the new one is in force.'),
-    reloadUnchanged: (trigger: ReloadTrigger, hash: string) =>
-      readWell('reload-unchanged', trigger, hash, ': it is the one that is in force.'),
+    reloadApplied: readWell('reload-applied', ', and the new one is in force.'),
+    reloadUnchanged: readWell('reload-unchanged', ': it is the one that is in force.'),
     reloadRejected(trigger: ReloadTrigger, problems: readonly string[]): void {
       metrics.reloadFailed();
       const mistakes = problems.join('\n');
