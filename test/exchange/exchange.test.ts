@@ -1,28 +1,32 @@
+import { execFile } from 'node:child_process';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import type { PingOutcome } from '../../src/ports.ts';
 import { KEY, openExchange, SECRET } from './open.ts';
-import { serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
+import { TIMER } from './samples.ts';
+import { createHandClock, serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
+
+const REMOVE = { timeoutSeconds: null };
+const nonceIn = (body: string) => Number((JSON.parse(body) as { nonce: string }).nonce);
 
 test('a request is signed, and asks whether it may leave, once its connection is open: none overtakes its nonce', async () => {
   const nonces: number[] = [];
   const server = await serveTls((_request, response, body) => {
-    nonces.push(Number((JSON.parse(body) as { nonce: string }).nonce));
+    nonces.push(nonceIn(body));
     response.end('[]');
   });
   const gate = await serveGate(server);
   const { sync } = openExchange({ base: `https://127.0.0.1:${gate.port}` }, { ca: server.ca });
-  const remove = { timeoutSeconds: null };
-  await sync(remove);
+  await sync(REMOVE);
   gate.hold();
   let asked = 0;
-  const opening = sync({
-    ...remove,
-    fresh: true,
-    mayWrite: () => {
-      asked += 1;
-      return true;
-    },
-  });
-  expect(await sync(remove)).toEqual({ kind: 'deleted' });
+  const mayWrite = () => {
+    asked += 1;
+    return true;
+  };
+  const opening = sync({ ...REMOVE, fresh: true, mayWrite });
+  expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
   expect([nonces.length, asked]).toEqual([2, 0]);
   gate.release();
   expect(await opening).toEqual({ kind: 'deleted' });
@@ -32,32 +36,182 @@ test('a request is signed, and asks whether it may leave, once its connection is
 
 test('a hung exchange ends when the core gives up: a time-out with unknown outcome', async () => {
   const server = await serveSilence();
-  const { start } = openExchange(server);
-  const { outcome, cancel } = start();
+  const { outcome, cancel } = openExchange(server).start();
   await expect.poll(() => server.paths.length).toBe(1);
   cancel();
   expect(await outcome).toMatchObject({ kind: 'transient', reason: 'timeout', maybeApplied: true });
 });
 
 test('a base address that is not configured settles as not sent', async () => {
-  const server = await serveReply([]);
-  const { sync, ping } = openExchange(server);
+  const { sync, ping } = openExchange(await serveReply([]));
   expect(await sync({ base: 7 })).toMatchObject({ kind: 'transient', maybeApplied: false });
   expect(await ping(1_000, 7)).toMatchObject({ ok: false });
 });
 
-test('a server that repeats key, payload and signature does not get them into the outcome', async () => {
-  const sent: string[] = [KEY, SECRET];
-  const server = await serveHttp((request, response) => {
-    const named = ['x-txc-apikey', 'x-txc-payload', 'x-txc-signature'];
-    const [key = '', payload = '', signature = ''] = named.map((name) => String(request.headers[name]));
-    sent.push(payload, signature);
-    response.writeHead(400);
-    const message = `rejected ${key} ${payload} ${signature}`;
-    response.end(JSON.stringify({ code: 9, message, errors: { [key]: [payload] } }));
+test.each([200, 302, 400, 401, 404, 422, 429, 503])(
+  'a server that repeats key, payload and signature with a %i does not get them into the outcome',
+  async (status) => {
+    const secrets: string[] = [KEY, SECRET];
+    const server = await serveHttp(({ headers }, response) => {
+      const shown = [String(headers['x-txc-payload']), String(headers['x-txc-signature'])];
+      secrets.push(...shown);
+      const echo = `rejected ${[KEY, SECRET, ...shown].join(' ')}`;
+      const head = { location: `/${echo}`, 'content-type': echo };
+      const asPage = server.paths.length === 1;
+      const error = { code: 30, message: echo, errors: { [echo]: [echo] } };
+      response.writeHead(status, head).end(asPage ? echo : JSON.stringify(error));
+    });
+    const { sync } = openExchange(server);
+    const outcomes = JSON.stringify([await sync(), await sync()]);
+    expect(outcomes).toContain('rejected [redacted]');
+    for (const secret of secrets) expect(outcomes).not.toContain(secret);
+  },
+);
+
+test('a key that was changed is used from the next request on, and one that cannot be read sends nothing', async () => {
+  const keys: unknown[] = [];
+  const server = await serveHttp(({ headers }, response) => {
+    keys.push(headers['x-txc-apikey']);
+    response.end('[]');
   });
-  const { sync } = openExchange(server);
-  const outcome = JSON.stringify(await sync());
-  expect(outcome).toContain('rejected [redacted]');
-  for (const secret of sent) expect(outcome).not.toContain(secret);
+  let credentials = () => ({ key: 'first', secret: SECRET });
+  const { sync } = openExchange(server, { credentials: () => credentials() });
+  await sync();
+  credentials = () => ({ key: 'second', secret: SECRET });
+  await sync();
+  credentials = () => {
+    throw new Error('no such file');
+  };
+  const detail = 'the API key could not be read: no such file';
+  expect(await sync()).toMatchObject({ kind: 'transient', reason: 'auth', maybeApplied: false, detail });
+  expect(keys).toEqual(['first', 'second']);
+});
+
+const WALL_MS = 1_700_000_000_000;
+
+/** An exchange client at a hand clock, before a server that `takes` a nonce or refuses it, and says its time. */
+async function withNonces(
+  nonce: 'window' | 'increasing',
+  serverMs: (wallMs: number) => number,
+  answer: (nonce: number, serverMs: number) => readonly [status: number, value: unknown],
+) {
+  const clock = createHandClock(WALL_MS);
+  const bodies: string[] = [];
+  const server = await serveHttp((_request: IncomingMessage, response: ServerResponse, body: string) => {
+    bodies.push(body);
+    const nowMs = serverMs(clock.now().wallMs);
+    const [status, value] = answer(nonceIn(body), nowMs);
+    response.writeHead(status, { date: new Date(nowMs).toUTCString() }).end(JSON.stringify(value));
+  });
+  const { sync } = openExchange(server, { clock, nonce });
+  return { clock, bodies, kind: async () => (await sync(REMOVE)).kind };
+}
+
+test.each([-3_600_000, 3_600_000])(
+  'in window mode with a local clock wrong by %i ms, one refusal with a Date header is enough',
+  async (wrongByMs) => {
+    const message = 'Your nonce is more than 5 seconds lesser than the current nonce.';
+    const { clock, bodies, kind } = await withNonces(
+      'window',
+      (wallMs) => wallMs - wrongByMs,
+      (nonce, nowMs) =>
+        Math.abs(nonce - nowMs) <= 5_000 ? [200, []] : [400, { code: 0, errors: {}, message }],
+    );
+    expect([await kind(), await kind()]).toEqual(['nonce', 'deleted']);
+    clock.advance(10_000);
+    expect(await kind()).toBe('deleted');
+    expect(bodies[0]).toContain(`"nonce":"${WALL_MS}","nonceWindow":true,"market"`);
+  },
+);
+
+test('in increasing mode a restart after the clock was set back an hour recovers within three tries, also after a refused key, which shows nothing of a nonce', async () => {
+  let lastAccepted = WALL_MS + 3_600_000;
+  let asked = 0;
+  const refusal = (message: string) => ({ code: 2, errors: {}, message });
+  const { kind } = await withNonces(
+    'increasing',
+    (wallMs) => wallMs,
+    (nonce) => {
+      asked += 1;
+      if (asked === 1) return [401, refusal('Unauthorized request.')];
+      if (nonce <= lastAccepted) return [429, refusal('Too many requests.')];
+      lastAccepted = nonce;
+      return [200, []];
+    },
+  );
+  const kinds: string[] = [];
+  for (let attempt = 0; attempt < 6; attempt += 1) kinds.push(await kind());
+  expect(kinds).toEqual(['unauthorised', 'nonce', 'nonce', 'nonce', 'deleted', 'deleted']);
+});
+
+test('a ping that is answered tells how long it took, and shows no key', async () => {
+  const server = await serveHttp((request, response) => {
+    expect([request.method, request.url]).toEqual(['GET', '/api/v4/public/ping']);
+    expect(request.headers).not.toHaveProperty('x-txc-apikey');
+    setTimeout(() => response.end('["pong"]'), 30);
+  });
+  const { ok, latencyMs } = await openExchange(server).ping(2_000);
+  expect(ok).toBe(true);
+  expect(latencyMs).toBeGreaterThanOrEqual(25);
+});
+
+test('a ping that hangs is tried once more on a fresh connection within its time', async () => {
+  const server = await serveHttp((_request, response) => {
+    if (server.paths.length === 2) response.end('["pong"]');
+  });
+  expect(await openExchange(server).ping(6_000)).toMatchObject({ ok: true });
+  expect([server.paths.length, server.connections()]).toEqual([2, 2]);
+});
+
+test('a ping that is never answered fails when its time is over, and holds up no renewal', async () => {
+  const server = await serveHttp((request, response) => {
+    if (request.method === 'POST') response.end('[]');
+  });
+  const { sync, ping } = openExchange(server);
+  const pinging = ping(1_000);
+  expect(await Promise.race([pinging, sync(REMOVE)])).toEqual({ kind: 'deleted' });
+  const outcome = await pinging;
+  expect(outcome).toMatchObject({ ok: false, reason: 'timeout', detail: 'no answer within 1000 ms' });
+  expect(outcome.latencyMs).toBeGreaterThanOrEqual(995);
+});
+
+test('a ping that is out of order is asked twice, one that is rate limited only once', async () => {
+  let status = 503;
+  const server = await serveHttp((_request, response) => response.writeHead(status).end('<html>'));
+  const { ping } = openExchange(server);
+  expect(await ping(2_000)).toMatchObject({ ok: false, reason: 'http_5xx' });
+  expect(server.paths).toHaveLength(2);
+  status = 429;
+  expect(await ping(2_000)).toMatchObject({ ok: false, reason: 'rate_limited' });
+  expect(server.paths).toHaveLength(3);
+});
+
+test('a ping that is withdrawn settles once, later', async () => {
+  const { exchange } = openExchange(await serveSilence());
+  const outcomes: PingOutcome[] = [];
+  const cancel = exchange.ping(0, 5_000, (outcome) => outcomes.push(outcome));
+  cancel();
+  cancel();
+  expect(outcomes).toEqual([]);
+  await expect.poll(() => outcomes.length).toBe(1);
+  expect(outcomes[0]).toMatchObject({ ok: false, reason: 'aborted' });
+});
+
+test('a program that used the client and closed it ends by itself', async () => {
+  const server = await serveHttp((request, response) => {
+    response.end(request.method === 'GET' ? '["pong"]' : JSON.stringify(TIMER));
+  });
+  const program = `
+    const { createClient } = await import(${JSON.stringify(new URL('../../src/exchange/client.ts', import.meta.url).href)});
+    const { createSystemClock } = await import(${JSON.stringify(new URL('../../src/clock.ts', import.meta.url).href)});
+    const client = createClient({ bases: ['${server.base}'], credentials: () => ({ key: 'k', secret: 's' }),
+      nonce: 'increasing', clock: createSystemClock() });
+    await client.ping();
+    await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: 60 });
+    await client.close();
+    console.log('closed');`;
+  const run = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+    timeout: 8_000,
+  });
+  expect((await run).stdout).toBe('closed\n');
 });

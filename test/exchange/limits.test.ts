@@ -4,47 +4,35 @@ import { createLimits, type LimitsOptions } from '../../src/exchange/limits.ts';
 import { OPERATIONS, type Operation, ping, syncKillSwitch } from '../../src/exchange/operations.ts';
 import { errorOf, openClient } from './open.ts';
 import { CODES, TIMER } from './samples.ts';
-import { serveHttp } from './servers.ts';
+import { serveHttp, serveReply, serveSilence } from './servers.ts';
 
 afterEach(() => void vi.useRealTimers());
 
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 } as const;
-
-/** Notes the warnings of Node until the test ends. */
-function listenForWarnings(): readonly string[] {
-  const warnings: string[] = [];
-  const note = ({ name }: Error) => void warnings.push(name);
-  process.on('warning', note);
-  onTestFinished(() => void process.off('warning', note));
-  return warnings;
-}
-
-/** An exchange that takes rising nonces only, over a wire on which every request takes another time. */
-async function serveRising() {
-  const arrived: number[] = [];
-  let last = 0;
-  const server = await serveHttp((request, response, body) => {
-    const delayMs = (arrived.length * 7) % 13;
-    const nonce = Number((JSON.parse(body) as { nonce: string }).nonce);
-    arrived.push(nonce);
-    setTimeout(() => {
-      const stale = nonce <= last;
-      last = Math.max(last, nonce);
-      if (stale) response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
-      else response.end(JSON.stringify(request.url?.includes('codes') === true ? CODES : TIMER));
-    }, delayMs);
-  });
-  return { base: server.base, arrived };
-}
+const replyTo = (path = '') => JSON.stringify(path.includes('codes') ? CODES : TIMER);
 
 test('a hundred parallel calls go one after the other where nonces rise, and none fails or warns', {
   timeout: 60_000,
 }, async () => {
-  const warnings = listenForWarnings();
-  const { base, arrived } = await serveRising();
+  const warnings: string[] = [];
+  const note = ({ name }: Error) => void warnings.push(name);
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  const arrived: number[] = [];
+  let last = 0;
+  // It takes rising nonces only, and every request takes another time on the wire.
+  const { base } = await serveHttp((request, response, body) => {
+    const nonce = Number((JSON.parse(body) as { nonce: string }).nonce);
+    arrived.push(nonce);
+    const answer = () => {
+      if (nonce <= last) response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+      else response.end(replyTo(request.url));
+      last = Math.max(last, nonce);
+    };
+    setTimeout(answer, (arrived.length * 7) % 13);
+  });
   const client = openClient(base);
-  const { signal } = new AbortController();
-  const patient = { signal, timeoutMs: 120_000 };
+  const patient = { signal: new AbortController().signal, timeoutMs: 120_000 };
   const calls = Array.from({ length: 100 }, (_, index) =>
     index % 2 === 0 ? client.syncKillSwitch(ARM, patient) : client.myCodes({}, patient),
   );
@@ -66,13 +54,10 @@ test('in a nonce window many requests are under way at a time', async () => {
 });
 
 test('a timer goes before the reading calls that wait', async () => {
-  const paths: (string | undefined)[] = [];
   const held: (() => void)[] = [];
   const server = await serveHttp((request, response) => {
-    paths.push(request.url);
-    const answer = () =>
-      response.end(JSON.stringify(request.url?.includes('codes') === true ? CODES : TIMER));
-    if (paths.length === 1) held.push(answer);
+    const answer = () => response.end(replyTo(request.url));
+    if (server.paths.length === 1) held.push(answer);
     else answer();
   });
   const client = openClient(server.base);
@@ -83,26 +68,21 @@ test('a timer goes before the reading calls that wait', async () => {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
   held[0]?.();
   await Promise.all([timer, ...reads]);
-  expect(paths[1]).toBe('/api/v4/order/kill-switch');
+  expect(server.paths[1]).toBe('/api/v4/order/kill-switch');
 });
 
-const BUDGET = { requests: 4, windowMs: 1_000 };
-
 function open(options: Partial<LimitsOptions> = {}) {
-  const clock = createSystemClock();
-  const limits = createLimits({ clock, nonce: 'window', concurrent: 64, ...options });
+  const limits = createLimits({ clock: createSystemClock(), nonce: 'window', concurrent: 64, ...options });
   onTestFinished(() => limits.close());
-  return limits;
+  return <T>(operation: Operation, job: () => Promise<T>, waitMs = 2_000) =>
+    limits.run(operation, { waitMs, signal: undefined }, job);
 }
 
 test('no sliding window sees more than the limit, and half of it may go at once', async () => {
-  const limits = open({ budget: BUDGET });
+  const run = open({ budget: { requests: 4, windowMs: 1_000 } });
   const atMs: number[] = [];
   const job = async () => void atMs.push(performance.now());
-  const runs = Array.from({ length: 8 }, () =>
-    limits.run(syncKillSwitch, { waitMs: 20_000, signal: undefined }, job),
-  );
-  await Promise.all(runs);
+  await Promise.all(Array.from({ length: 8 }, () => run(syncKillSwitch, job, 20_000)));
   const begunMs = atMs[0] ?? 0;
   expect(atMs.filter((ms) => ms < begunMs + 100)).toHaveLength(2);
   for (const startMs of atMs)
@@ -110,65 +90,49 @@ test('no sliding window sees more than the limit, and half of it may go at once'
 });
 
 test('whoever has no turn in half of its time is not sent, and takes no turn from the others', async () => {
-  let requests = 0;
-  const server = await serveHttp((_request, response) => {
-    requests += 1;
-    response.end(JSON.stringify(TIMER));
-  });
+  const server = await serveReply(TIMER);
   const client = openClient(server.base, { nonce: 'window', budget: { requests: 2, windowMs: 2_000 } });
   await client.syncKillSwitch(ARM);
-  const refused = await errorOf(client.syncKillSwitch(ARM, { timeoutMs: 200 }));
-  expect(refused).toMatchObject({
-    name: 'ThrottledError',
-    maybeApplied: false,
-    status: null,
-    // Half of what is left of the time when the call comes to wait, which a slow machine makes less than 100 ms.
-    message: expect.stringMatching(
-      /^not sent: syncKillSwitch, with a limit of 2 requests in 2 s, had no turn within \d+ ms$/,
-    ),
+  // Half of what is left of the time when the call comes to wait, which a slow machine makes less than 100 ms.
+  const message = /^not sent: syncKillSwitch, with a limit of 2 requests in 2 s, had no turn within \d+ ms$/;
+  expect(await errorOf(client.syncKillSwitch(ARM, { timeoutMs: 200 }))).toMatchObject({
+    ...{ name: 'ThrottledError', maybeApplied: false, status: null },
+    message: expect.stringMatching(message),
   });
   await client.syncKillSwitch(ARM, { timeoutMs: 10_000 });
-  expect(requests).toBe(2);
+  expect(server.paths).toHaveLength(2);
 });
 
 test('what waits rejects when its signal fires, and when the client is closed', async () => {
-  const server = await serveHttp(() => undefined);
-  const client = openClient(server.base);
+  const client = openClient((await serveSilence()).base);
   const stopping = new AbortController();
   const hanging = errorOf(client.myCodes());
   const withdrawn = errorOf(client.myCodes({}, { signal: stopping.signal }));
   const closed = errorOf(client.myCodes());
   stopping.abort(new Error('enough'));
-  expect(await withdrawn).toMatchObject({
-    reason: 'aborted',
-    cause: { message: 'enough' },
-    maybeApplied: false,
-  });
+  const aborted = { name: 'NetworkError', reason: 'aborted' };
+  expect(await withdrawn).toMatchObject({ ...aborted, cause: { message: 'enough' }, maybeApplied: false });
   await client.close();
-  for (const error of [await hanging, await closed, await errorOf(client.myCodes())])
-    expect(error).toMatchObject({ name: 'NetworkError', reason: 'aborted' });
-  expect(await closed).toMatchObject({ message: 'the client was closed', maybeApplied: false });
+  expect(await hanging).toMatchObject(aborted);
+  for (const error of [await closed, await errorOf(client.myCodes())])
+    expect(error).toMatchObject({ ...aborted, message: 'the client was closed', maybeApplied: false });
 });
 
 test.each([0, 3_600_000])(
   'a step back of the wall clock by an hour, %i ms after a step ahead, holds nobody up',
   async (aheadMs) => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    const limits = open({ nonce: 'increasing' });
-    const run = (operation: Operation) =>
-      limits.run(operation, { waitMs: 2_000, signal: undefined }, async () => 'begun');
-    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
-    vi.setSystemTime(Date.now() + aheadMs);
-    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
-    vi.setSystemTime(Date.now() - 3_600_000);
-    expect(await run(OPERATIONS.withdrawPay)).toBe('begun');
-    expect(await limits.run(ping, { waitMs: 2_000, signal: undefined }, async () => 'begun')).toBe('begun');
+    const run = open({ nonce: 'increasing' });
+    for (const stepMs of [0, aheadMs, -3_600_000]) {
+      vi.setSystemTime(Date.now() + stepMs);
+      expect(await run(OPERATIONS.withdrawPay, async () => 'begun')).toBe('begun');
+    }
+    expect(await run(ping, async () => 'begun')).toBe('begun');
   },
 );
 
 test('a job that throws rejects its own call and no other', async () => {
-  const limits = open();
-  const wait = { waitMs: 1_000, signal: undefined };
-  await expect(limits.run(ping, wait, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
-  expect(await limits.run(ping, wait, async () => 1)).toBe(1);
+  const run = open();
+  await expect(run(ping, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  expect(await run(ping, async () => 1)).toBe(1);
 });

@@ -5,39 +5,32 @@ import { type Client, type ClientOptions, createClient } from '../../src/exchang
 import { createExchange, type ExchangeOptions } from '../../src/exchange/exchange.ts';
 import { createTransport, type TransportOptions } from '../../src/exchange/transport.ts';
 import type { WireRequest, WireResult } from '../../src/exchange/wire.ts';
-import type { Cancel, PingOutcome, SyncRequest } from '../../src/ports.ts';
+import type { PingOutcome, SyncRequest } from '../../src/ports.ts';
 
 export const KEY = 'key-0123456789';
 export const SECRET = 'secret-0123456789';
+export const TOKEN = 'token-0123456789';
 
 /** A transport to one address, closed when the test ends. */
 export function openTransport(base: string, options: Partial<TransportOptions> = {}) {
-  const transport = createTransport({
-    clock: createSystemClock(),
-    bases: [base],
-    connections: 4,
-    ...options,
-  });
+  const clock = createSystemClock();
+  const transport = createTransport({ clock, bases: [base], connections: 4, ...options });
   onTestFinished(() => transport.close());
-  const request = (given: Partial<WireRequest> = {}): WireRequest => ({
-    base,
-    method: 'POST',
-    path: '/api/v4/order/kill-switch',
-    content: () => ({ headers: { 'Content-type': 'application/json' }, body: '{"market":"BTC_USDT"}' }),
-    fresh: false,
-    mayWrite: () => true,
-    ...given,
-  });
-  const start = (
-    given?: Partial<WireRequest>,
-  ): { result: Promise<WireResult>; cancel: Cancel; times: () => number } => {
+  const start = (given: Partial<WireRequest> = {}) => {
+    const request: WireRequest = {
+      base,
+      method: 'POST',
+      path: '/api/v4/order/kill-switch',
+      content: () => ({ headers: { 'Content-type': 'application/json' }, body: '{"market":"BTC_USDT"}' }),
+      fresh: false,
+      mayWrite: () => true,
+      ...given,
+    };
     let times = 0;
-    let cancel: Cancel = () => undefined;
-    const result = new Promise<WireResult>((resolve) => {
-      cancel = transport.send(request(given), (settled) => {
-        times += 1;
-        resolve(settled);
-      });
+    const { promise: result, resolve } = Promise.withResolvers<WireResult>();
+    const cancel = transport.send(request, (settled) => {
+      times += 1;
+      resolve(settled);
     });
     return { result, cancel, times: () => times };
   };
@@ -54,38 +47,28 @@ export function openExchange(server: { readonly base: string }, options: Partial
     ...options,
   });
   onTestFinished(() => exchange.close());
-  const start = (given: Partial<SyncRequest> = {}): { outcome: Promise<Outcome>; cancel: Cancel } => {
-    let cancel: Cancel = () => undefined;
-    const outcome = new Promise<Outcome>((resolve) => {
-      let returned = false;
-      cancel = exchange.sync(
-        {
-          market: 'BTC_USDT',
-          timeoutSeconds: 60,
-          types: null,
-          base: 0,
-          fresh: false,
-          signed: () => undefined,
-          mayWrite: () => true,
-          ...given,
-        },
-        (settled) => {
-          expect(returned).toBe(true);
-          resolve(settled);
-        },
-      );
-      returned = true;
+  const start = (given: Partial<SyncRequest> = {}) => {
+    const request: SyncRequest = {
+      ...{ market: 'BTC_USDT', timeoutSeconds: 60, types: null, base: 0, fresh: false },
+      signed: () => undefined,
+      mayWrite: () => true,
+      ...given,
+    };
+    const { promise: outcome, resolve } = Promise.withResolvers<Outcome>();
+    let returned = false;
+    const cancel = exchange.sync(request, (settled) => {
+      expect(returned).toBe(true);
+      resolve(settled);
     });
+    returned = true;
     return { outcome, cancel };
   };
-  const ping = (timeoutMs: number, base = 0): Promise<PingOutcome> =>
-    new Promise((resolve) => {
+  const ping = (timeoutMs: number, base = 0) =>
+    new Promise<PingOutcome>((resolve) => {
       exchange.ping(base, timeoutMs, resolve);
     });
   return { exchange, start, sync: (given?: Partial<SyncRequest>) => start(given).outcome, ping };
 }
-
-export const TOKEN = 'token-0123456789';
 
 /** A client of one or more servers, closed when the test ends. */
 export function openClient(bases: string | readonly string[], options: Partial<ClientOptions> = {}): Client {

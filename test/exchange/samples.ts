@@ -12,8 +12,8 @@ export interface Sample extends Pick<Operation, 'method' | 'path' | 'authenticat
   /** The body without `request` and `nonce`, as text. */
   readonly fields: string;
   readonly reply: unknown;
-  /** What the call resolves with; the reply itself where it is not given. */
-  readonly value?: unknown;
+  /** What the call resolves with. */
+  readonly value: unknown;
 }
 
 export const ORDER = {
@@ -23,11 +23,11 @@ export const ORDER = {
   side: 'buy',
   type: 'stock market',
   timestamp: 1_700_000_000.123_456,
-  deal_money: '50',
+  deal_money: '60',
   deal_stock: '0.00127',
-  amount: '50',
+  amount: '60',
   left: '0',
-  deal_fee: '0.05',
+  deal_fee: '0.06',
   price: '0',
   postOnly: false,
   ioc: false,
@@ -41,7 +41,7 @@ export const ORDER = {
 export const ORDER_REQUEST = {
   market: 'BTC_USDT',
   side: 'buy',
-  amount: '50',
+  amount: '60',
   amountIn: 'quote',
   clientOrderId: 'bot-1.7_a',
   stp: 'cancel_new',
@@ -49,31 +49,27 @@ export const ORDER_REQUEST = {
 
 export const WITHDRAWAL = {
   ticker: 'USDT',
-  amount: '100.000001',
+  amount: '10',
   address: 'TXyz',
-  uniqueId: 'w-2024/7',
+  uniqueId: 'w-1',
   network: 'TRC20',
-} as const;
+};
 
+const CODE = {
+  amount: '0.002',
+  code: 'WBc11fSENDme',
+  date: 1_700_000_000,
+  status: 'Activated',
+  ticker: 'BTC',
+};
 export const CODES = {
   total: 2,
   data: [
-    {
-      amount: '0.002',
-      code: 'WBc11fSENDme',
-      date: 1_700_000_000,
-      status: 'Activated',
-      ticker: 'BTC',
-      external_id: 'e-1',
-    },
-    { amount: '5', code: 'WBd22', date: 1_700_000_001, status: 'New', ticker: 'ETH', external_id: null },
+    { ...CODE, external_id: 'e-1' },
+    { ...CODE, code: 'WBd22', status: 'New', external_id: null },
   ],
   limit: 100,
   offset: 10_000,
-};
-
-export const HASHRATE = {
-  data: { account: 'rig', hashrate: [{ timestamp: 1_700_000_000, hashrate: '104005000000000' }] },
 };
 
 export const ADDRESS = {
@@ -99,84 +95,63 @@ export const POOL = {
   },
 };
 
+const HASHRATE = {
+  data: { account: 'rig', hashrate: [{ timestamp: 1_700_000_000, hashrate: '104005000000000' }] },
+};
 export const TIMER = {
   market: 'BTC_USDT',
   startTime: 1_700_000_000,
   cancellationTime: 1_700_000_060,
   types: null,
 };
-
-const MOVE_MONEY: readonly OperationName[] = ['createStockMarketOrder', 'withdrawPay'];
-
-function sample(
-  name: OperationName,
-  call: Sample['call'],
-  reply: unknown,
-  fields = '',
-  more: Pick<Sample, 'value'> = {},
-): Sample {
-  const { method, path, authentication } = OPERATIONS[name];
-  const movesMoney = MOVE_MONEY.includes(name);
-  return { name, call, method, path, authentication, movesMoney, fields, reply, ...more };
-}
-
-const SWITCH = { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] } as const;
-const RANGE = { account: 'rig', from: 1_700_000_000, to: 1_700_086_400, interval: '1h' };
+const RANGE = { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' };
 /** Stands for any number of milliseconds. */
 const MILLISECONDS = {
   asymmetricMatch: (value: unknown) => typeof value === 'number' && value > 0 && value < 10_000,
 };
 
-/** The nine operations in the order of the document. */
-export const SAMPLES: readonly Sample[] = [
-  sample(
-    'createStockMarketOrder',
-    (client, options) => client.createStockMarketOrder(ORDER_REQUEST, options),
+/** In the order of the document: the arguments, null for none; the fields that are sent for them; a good reply. */
+const TABLE: Readonly<
+  Record<OperationName, readonly [given: object | null, fields: string, reply: unknown]>
+> = {
+  createStockMarketOrder: [
+    ORDER_REQUEST,
+    '"market":"BTC_USDT","side":"buy","amount":"60","client_order_id":"bot-1.7_a","stp":"cancel_new"',
     ORDER,
-    '"market":"BTC_USDT","side":"buy","amount":"50","client_order_id":"bot-1.7_a","stp":"cancel_new"',
-  ),
-  sample(
-    'orderHistory',
-    (client, options) => client.orderHistory({ market: 'BTC_USDT', limit: 10 }, options),
-    { BTC_USDT: [{ id: 1, anything: ['kept'] }] },
+  ],
+  orderHistory: [
+    { market: 'BTC_USDT', limit: 10 },
     '"market":"BTC_USDT","limit":10',
-  ),
-  sample(
-    'withdrawPay',
-    (client, options) => client.withdrawPay(WITHDRAWAL, options),
+    { BTC_USDT: [{ id: 1, anything: ['kept'] }] },
+  ],
+  withdrawPay: [
+    WITHDRAWAL,
+    '"ticker":"USDT","amount":"10","address":"TXyz","unique_id":"w-1","network":"TRC20"',
     [],
-    '"ticker":"USDT","amount":"100.000001","address":"TXyz","unique_id":"w-2024/7","network":"TRC20"',
-  ),
-  sample(
-    'syncKillSwitch',
-    (client, options) => client.syncKillSwitch(SWITCH, options),
-    TIMER,
+  ],
+  syncKillSwitch: [
+    { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] },
     '"market":"BTC_USDT","timeout":"60","types":["spot","margin"]',
-  ),
-  sample(
-    'myCodes',
-    (client, options) => client.myCodes({ limit: 100, offset: 10_000 }, options),
-    CODES,
-    '"limit":100,"offset":10000',
-  ),
-  sample(
-    'miningHashrate',
-    (client, options) => client.miningHashrate(RANGE, options),
-    HASHRATE,
-    '"account":"rig","from":1700000000,"to":1700086400,"interval":"1h"',
-  ),
-  sample(
-    'createNewAddress',
-    (client, options) => client.createNewAddress({ ticker: 'BTC', type: 'p2sh-segwit' }, options),
-    ADDRESS,
-    '"ticker":"BTC","type":"p2sh-segwit"',
-  ),
-  sample('miningPool', (client, options) => client.miningPool(options), POOL),
-  sample('ping', (client, options) => client.ping(options), ['pong'], '', { value: MILLISECONDS }),
-];
-
-export const sampleOf = (name: OperationName): Sample => {
-  const found = SAMPLES.find((known) => known.name === name);
-  if (found === undefined) throw new Error(`no sample of ${name}`);
-  return found;
+    TIMER,
+  ],
+  myCodes: [{ limit: 2, offset: 1 }, '"limit":2,"offset":1', CODES],
+  miningHashrate: [RANGE, '"account":"rig","from":1700000000,"to":1700007200,"interval":"1h"', HASHRATE],
+  createNewAddress: [{ ticker: 'XRP', network: 'XRP' }, '"ticker":"XRP","network":"XRP"', ADDRESS],
+  miningPool: [null, '', POOL],
+  ping: [null, '', ['pong']],
 };
+
+export const SAMPLES = (Object.keys(TABLE) as OperationName[]).map(sampleOf);
+
+export function sampleOf(name: OperationName): Sample {
+  const [given, fields, reply] = TABLE[name];
+  const { method, path, authentication, effect } = OPERATIONS[name];
+  const value = name === 'ping' ? MILLISECONDS : reply;
+  return {
+    ...{ name, method, path, authentication, movesMoney: effect === 'moves-money', fields, reply, value },
+    call(client, options) {
+      const ask = client[name] as (...given: readonly unknown[]) => Promise<unknown>;
+      return given === null ? ask(options) : ask(given, options);
+    },
+  };
+}

@@ -1,4 +1,5 @@
 import { constants, createSign, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import {
@@ -58,9 +59,7 @@ async function listening(server: TcpServer, { host = '127.0.0.1', port = 0 } = {
     server.close();
     for (const socket of sockets) socket.destroy();
   });
-  await new Promise<void>((resolve) => {
-    server.listen(port, host, resolve);
-  });
+  await once(server.listen(port, host), 'listening');
   const { port: taken } = server.address() as AddressInfo;
   return {
     base: `http://127.0.0.1:${taken}`,
@@ -187,27 +186,18 @@ function der(tag: number, ...parts: Uint8Array[]): Buffer {
  */
 export function selfSigned(dnsName?: string): { key: string; certificate: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
-  const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'));
-  const commonName = der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from('test')));
+  const hex = (text: string) => Buffer.from(text, 'hex');
+  const ecdsaWithSha256 = der(0x30, hex('06082a8648ce3d040302'));
+  const moment = (text: string) => der(0x17, Buffer.from(text));
+  const commonName = der(0x30, hex('0603550403'), der(0x0c, Buffer.from('test')));
   const name = der(0x30, der(0x31, commonName));
-  const validity = der(
-    0x30,
-    der(0x17, Buffer.from('200101000000Z')),
-    der(0x17, Buffer.from('491231235959Z')),
-  );
-  const subject =
-    dnsName === undefined ? der(0x87, Buffer.from([127, 0, 0, 1])) : der(0x82, Buffer.from(dnsName));
-  const address = der(0x30, subject);
-  const altName = der(0x30, Buffer.from('0603551d11', 'hex'), der(0x04, address));
-  const constraints = der(
-    0x30,
-    Buffer.from('0603551d13', 'hex'),
-    der(0x04, der(0x30, Buffer.from('0101ff', 'hex'))),
-  );
+  const validity = der(0x30, moment('200101000000Z'), moment('491231235959Z'));
+  const subject = dnsName === undefined ? der(0x87, hex('7f000001')) : der(0x82, Buffer.from(dnsName));
+  const altName = der(0x30, hex('0603551d11'), der(0x04, der(0x30, subject)));
+  const constraints = der(0x30, hex('0603551d13'), der(0x04, der(0x30, hex('0101ff'))));
   const body = der(
     0x30,
-    Buffer.from('a003020102', 'hex'),
-    Buffer.from('020101', 'hex'),
+    hex('a003020102020101'),
     ecdsaWithSha256,
     name,
     validity,

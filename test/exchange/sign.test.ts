@@ -1,26 +1,156 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
+import { createNonceSource, createServerClock, encodePayload, signPayload } from '../../src/exchange/sign.ts';
+import { createHandClock } from './servers.ts';
 
-test.each([
-  [
-    '{"request":"/api/v4/trade-balance","nonce":1700000000000,"nonceWindow":true,"ticker":"BTC"}',
-    'eyJyZXF1ZXN0IjoiL2FwaS92NC90cmFkZS1iYWxhbmNlIiwibm9uY2UiOjE3MDAwMDAwMDAwMDAsIm5vbmNlV2luZG93Ijp0cnVlLCJ0aWNrZXIiOiJCVEMifQ==',
-    '81d08e8576e565acb3da4ec9125fc4d87683c97a183a6034f4cf1cd2f2c2b70af2da3aaba2241afa785d5fb7ad6e25d8dbe7049608f409487a56067703df9b92',
-  ],
-  [
-    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":"60","types":["spot"]}',
-    'eyJyZXF1ZXN0IjoiL2FwaS92NC9vcmRlci9raWxsLXN3aXRjaCIsIm5vbmNlIjoiMTcwMDAwMDAwMDAwMCIsIm1hcmtldCI6IkJUQ19VU0RUIiwidGltZW91dCI6IjYwIiwidHlwZXMiOlsic3BvdCJdfQ==',
-    '2f6c3076902cebb8156a3ca03520ea44672290b3847e2c0022fc269f139469e1c43f7a5945aa871c239874efce01a448caf70d939856561b77ffb079d9792a48',
-  ],
-  [
-    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000001","market":"BTC_USDT","timeout":null}',
-    'eyJyZXF1ZXN0IjoiL2FwaS92NC9vcmRlci9raWxsLXN3aXRjaCIsIm5vbmNlIjoiMTcwMDAwMDAwMDAwMSIsIm1hcmtldCI6IkJUQ19VU0RUIiwidGltZW91dCI6bnVsbH0=',
-    '6dc4ed051bed9ed34c43785f0c171808ee1f1626206a618ca5ff402c2b5009a9791a51122b80ebaa90a81a9e4f2582d122dea5562cdc7fe51a5c1c8b77dc9ab4',
-  ],
-])(
-  'payload and signature of %s are those of the other clients of the exchange',
-  (body, payload, signature) => {
-    expect(encodePayload(body)).toBe(payload);
-    expect(signPayload(payload, 'test-secret')).toBe(signature);
-  },
-);
+const WALL_MS = 1_700_000_000_000;
+const DAY_MS = 86_400_000;
+
+test('payload and signature are those of the other clients of the exchange', () => {
+  const body =
+    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":"60","types":["spot"]}';
+  const payload =
+    'eyJyZXF1ZXN0IjoiL2FwaS92NC9vcmRlci9raWxsLXN3aXRjaCIsIm5vbmNlIjoiMTcwMDAwMDAwMDAwMCIsIm1hcmtldCI6IkJUQ19VU0RUIiwidGltZW91dCI6IjYwIiwidHlwZXMiOlsic3BvdCJdfQ==';
+  const signature =
+    '2f6c3076902cebb8156a3ca03520ea44672290b3847e2c0022fc269f139469e1c43f7a5945aa871c239874efce01a448caf70d939856561b77ffb079d9792a48';
+  expect(encodePayload(body)).toBe(payload);
+  expect(signPayload(payload, 'test-secret')).toBe(signature);
+});
+
+/** Rising nonces at a clock that stands still unless it is told otherwise. */
+function increasing() {
+  const clock = createHandClock(WALL_MS);
+  const nonces = createNonceSource('increasing', createServerClock());
+  return {
+    clock,
+    next: () => nonces.next(clock.now()),
+    accepted: (nonce: string) => nonces.accepted(nonce),
+    refused: (nonce: string, serverMs: number | null = null) => nonces.refused(nonce, serverMs, clock.now()),
+  };
+}
+
+test('nonces keep increasing whatever anybody does to the wall clock and whatever is refused', () => {
+  const step = fc.record({
+    kind: fc.constantFrom('step', 'pass', 'refused', 'accepted'),
+    byMs: fc.integer({ min: -DAY_MS, max: DAY_MS }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const { clock, next, accepted, refused } = increasing();
+      let last = '0';
+      for (const { kind, byMs } of steps) {
+        if (kind === 'step') clock.stepWall(byMs);
+        if (kind === 'pass') clock.advance(Math.abs(byMs) % 5_000);
+        if (kind === 'refused') refused(last, clock.now().wallMs + byMs);
+        if (kind === 'accepted') accepted(last);
+        const nonce = next();
+        expect(BigInt(nonce)).toBeGreaterThan(BigInt(last));
+        last = nonce;
+      }
+    }),
+  );
+});
+
+test('refusals in a row jump 1 s, 1 min, 1 h and further ahead, and never more than 64 days ahead of the time', () => {
+  const { next, refused } = increasing();
+  const ahead = Array.from({ length: 60 }, () => {
+    refused(next());
+    return Number(next()) - WALL_MS;
+  });
+  expect(ahead[0]).toBeGreaterThanOrEqual(1_000);
+  expect(ahead[1]).toBeGreaterThanOrEqual(61_000);
+  expect(ahead[2]).toBeGreaterThanOrEqual(3_661_000);
+  expect(ahead[2]).toBeLessThan(3_662_000);
+  expect(ahead[7]).toBeGreaterThanOrEqual(64 * DAY_MS);
+  expect(Math.max(...ahead)).toBeLessThan(64 * DAY_MS + 1_000);
+});
+
+test('a refusal makes the next nonce jump to the clock of the exchange where that is ahead', () => {
+  const { next, refused } = increasing();
+  refused(next(), WALL_MS + 7_200_000);
+  const nonce = Number(next());
+  expect(nonce).toBeGreaterThan(WALL_MS + 7_200_000);
+  expect(nonce).toBeLessThanOrEqual(WALL_MS + 7_201_001);
+});
+
+test('an acceptance ends the row: refusals start again with the small jump, and reach as far', () => {
+  const { next, accepted, refused } = increasing();
+  for (let refusal = 0; refusal < 3; refusal += 1) refused(next());
+  const good = next();
+  accepted(good);
+  refused(next());
+  expect(Number(next()) - Number(good)).toBeLessThan(2_000);
+  for (let refusal = 1; refusal < 7; refusal += 1) refused(next());
+  expect(Number(next()) - Number(good)).toBeGreaterThan(3_600_000);
+});
+
+test('requests in flight that are refused for one reason make one jump, and one that was overtaken makes none', () => {
+  const { next, accepted, refused } = increasing();
+  for (const nonce of [next(), next(), next()].reverse()) refused(nonce);
+  expect(Number(next())).toBeLessThan(WALL_MS + 2_000);
+  const slow = next();
+  const quick = next();
+  accepted(quick);
+  refused(slow);
+  expect(Number(next())).toBe(Number(quick) + 1);
+});
+
+function windowOf(aheadMs = 0) {
+  const clock = createHandClock(WALL_MS);
+  const serverClock = createServerClock();
+  serverClock.observe(Math.floor((WALL_MS + aheadMs) / 1000), clock.now(), clock.now());
+  return { clock, serverClock, nonces: createNonceSource('window', serverClock) };
+}
+
+test('window nonces follow the exchange, stay unique, and are right after the wall clock was set', () => {
+  const { clock, nonces } = windowOf(1_800_000);
+  const aheadMs = WALL_MS + 1_800_000 - clock.now().bootMs;
+  const seen = new Set<string>();
+  for (let request = 0; request < 200; request += 1) {
+    if (request === 100) clock.stepWall(-3_600_000);
+    const nonce = nonces.next(clock.now());
+    expect(Math.abs(Number(nonce) - clock.now().bootMs - aheadMs)).toBeLessThan(2_000);
+    seen.add(nonce);
+    if (request % 3 === 0) clock.advance(40);
+  }
+  expect(seen.size).toBe(200);
+});
+
+test('a burst of 7,500 requests at one moment gets as many window nonces, none further off than the exchange allows', () => {
+  const { clock, serverClock, nonces } = windowOf();
+  const burst = () => Array.from({ length: 7_500 }, () => Number(nonces.next(clock.now())));
+  const first = burst();
+  clock.advance(10_000);
+  const second = burst();
+  expect(new Set([...first, ...second]).size).toBe(15_000);
+  const nowMs = serverClock.estimateMs(clock.now());
+  expect(Math.max(...second.map((nonce) => Math.abs(nonce - nowMs)))).toBeLessThanOrEqual(4_001);
+});
+
+test('whole seconds of several answers narrow the estimate to a fraction of a second', () => {
+  const clock = createHandClock(WALL_MS);
+  const serverClock = createServerClock();
+  const serverMs = () => clock.now().bootMs + 1_650_000_000_321;
+  for (let answer = 0; answer < 8; answer += 1) {
+    const sent = clock.now();
+    clock.advance(20);
+    const second = Math.floor(serverMs() / 1000);
+    clock.advance(20);
+    serverClock.observe(second, sent, clock.now());
+    clock.advance(1_085);
+  }
+  expect(Math.abs(serverClock.estimateMs(clock.now()) - serverMs())).toBeLessThan(250);
+});
+
+test('an answer that contradicts the older ones replaces them, but not one that was on its way through a suspend', () => {
+  const { clock, serverClock } = windowOf();
+  const isOff = (ms: number) => Math.abs(serverClock.estimateMs(clock.now()) - ms);
+  const sent = clock.now();
+  clock.advance(42_000);
+  serverClock.observe(WALL_MS / 1000 - 5, sent, clock.now());
+  expect(isOff(WALL_MS + 42_000)).toBeLessThanOrEqual(500);
+  for (let answer = 0; answer < 5; answer += 1)
+    serverClock.observe(WALL_MS / 1000 + 42, clock.now(), clock.now());
+  serverClock.observe(WALL_MS / 1000 + 900, clock.now(), clock.now());
+  expect(isOff(WALL_MS + 900_000)).toBeLessThanOrEqual(500);
+});
