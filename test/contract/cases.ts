@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
-import { openServer } from '../simulator/both-profiles.ts';
 import { send } from '../simulator/raw-client.ts';
+import { openServer } from '../simulator/trader.ts';
 import { WIRE_CASES } from './cases-wire.ts';
 import { EXAMPLES, type Example, rowId } from './document.ts';
 import { type AnySide, but, type Case, done, type Fields, requestOf } from './sides.ts';

@@ -8,8 +8,8 @@ import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openClient } from '../exchange/open.ts';
-import { openServer } from '../simulator/both-profiles.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
+import { openServer } from '../simulator/trader.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 

@@ -20,7 +20,7 @@ async function behindName(...addresses: string[]) {
   four.mockImplementation(((_name: string, found: Found) => found(null, names.addresses)) as never);
   const six = vi.spyOn(Resolver.prototype, 'resolve6');
   six.mockImplementation(((_name: string, found: Found) => found(new Error('none'))) as never);
-  onTestFinished(() => vi.restoreAllMocks());
+  onTestFinished(() => void vi.restoreAllMocks());
   const answers = { [FIRST]: WELL, [SECOND]: WELL };
   const serve = (host: typeof FIRST | typeof SECOND, port?: number) =>
     serveHttp((_request, response) => response.writeHead(answers[host][0]).end(answers[host][1]), {
@@ -33,7 +33,9 @@ async function behindName(...addresses: string[]) {
   const base = `http://exchange.test:${first.port}`;
   return {
     ...openExchange({ base }, { allowPlainHttp: true, clock }),
-    ...{ names, answers, clock },
+    names,
+    answers,
+    clock,
     /** Requests that each of them has seen. */
     seen: () => [first.paths.length, second.paths.length],
     connections: () => [first.connections(), second.connections()],

@@ -202,9 +202,8 @@ test.each<[unknown, string]>([
   const server = await serveReply({}, 404);
   const client = openClient(server.base, { credentials: () => given as Credentials });
   const message: unknown = expect.stringContaining(`the API key could not be read: ${problem}`);
-  expect(await errorOf(client.myCodes())).toMatchObject({
-    ...{ name: 'CredentialError', message, maybeApplied: false },
-  });
+  const error = await errorOf(client.myCodes());
+  expect(error).toMatchObject({ name: 'CredentialError', message, maybeApplied: false });
   expect(server.connections()).toBe(0);
   expect(await errorOf(client.ping())).toMatchObject({ name: 'NotFoundError' });
 });

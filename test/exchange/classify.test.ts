@@ -113,10 +113,10 @@ test.each<[number | undefined, object]>([
 test.each(['timeout', 'network', 'dns', 'tls', 'aborted'] as const)(
   'a failure on the wire keeps its reason and whether anything was written: %s',
   (reason) => {
-    for (const maybeApplied of [true, false])
-      expect(arm({ kind: 'failed', reason, detail: 'why', maybeApplied })).toMatchObject({
-        ...{ kind: 'transient', reason, maybeApplied },
-      });
+    for (const maybeApplied of [true, false]) {
+      const verdict = arm({ kind: 'failed', reason, detail: 'why', maybeApplied });
+      expect(verdict).toMatchObject({ kind: 'transient', reason, maybeApplied });
+    }
   },
 );
 

@@ -49,7 +49,11 @@ export function openExchange(server: { readonly base: string }, options: Partial
   onTestFinished(() => exchange.close());
   const start = (given: Partial<SyncRequest> = {}) => {
     const request: SyncRequest = {
-      ...{ market: 'BTC_USDT', timeoutSeconds: 60, types: null, base: 0, fresh: false },
+      market: 'BTC_USDT',
+      timeoutSeconds: 60,
+      types: null,
+      base: 0,
+      fresh: false,
       signed: () => undefined,
       mayWrite: () => true,
       ...given,

@@ -51,9 +51,8 @@ test.each(SAMPLES)('$name goes to the base address that the call names', async (
   await call(client, { base: 1 });
   expect([global.seen.length, regional.seen.length]).toEqual([0, 1]);
   const message = 'base is 2; allowed: whole numbers 0 to 1';
-  expect(await errorOf(call(client, { base: 2 }))).toMatchObject({
-    ...{ name: 'ArgumentError', argument: 'base', message },
-  });
+  const error = await errorOf(call(client, { base: 2 }));
+  expect(error).toMatchObject({ name: 'ArgumentError', argument: 'base', message });
 });
 
 test('what is left out is not sent, and neither is the word that a currency is fiat', async () => {

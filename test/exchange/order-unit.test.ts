@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AmountUnit } from '../../src/exchange/schemas.ts';
 import type { Profile } from '../../src/simulator/answer.ts';
-import { openServer } from '../simulator/both-profiles.ts';
+import { openServer } from '../simulator/trader.ts';
 import { errorOf, KEY, openClient, SECRET } from './open.ts';
 import { ORDER } from './samples.ts';
 import { serveReply } from './servers.ts';

@@ -10,8 +10,9 @@ const PRIVATE = SAMPLES.filter((sample) => !PUBLIC.includes(sample));
 const READS = ['orderHistory', 'myCodes', 'miningHashrate', 'miningPool', 'ping'];
 
 /** At once: what only reads is asked again, and waits in between. */
-const each = (samples: readonly Sample[], check: (sample: Sample) => Promise<unknown>) =>
-  Promise.all(samples.map(check));
+async function each(samples: readonly Sample[], check: (sample: Sample) => Promise<unknown>): Promise<void> {
+  await Promise.all(samples.map(check));
+}
 
 /** The error of a call that is answered so, and how many requests came. */
 async function refused({ call }: Sample, status: number, body: unknown, nonce: NonceMode = 'increasing') {

@@ -11,7 +11,8 @@ const answered = async (name: OperationName, reply: unknown) =>
   sampleOf(name).call(openClient((await serveReply(reply)).base));
 
 test('an order or a new address may lack what only describes it', async () => {
-  const { price, postOnly, ioc, status, stp, positionSide, rpi, ...bare } = ORDER;
+  const described = ['price', 'postOnly', 'ioc', 'status', 'stp', 'positionSide', 'rpi'];
+  const bare = Object.fromEntries(Object.entries(ORDER).filter(([name]) => !described.includes(name)));
   const nulls = { ...bare, price: null, postOnly: null, status: null, positionSide: null, rpi: null };
   for (const reply of [bare, nulls]) expect(await answered('createStockMarketOrder', reply)).toEqual(reply);
   for (const reply of [
@@ -24,10 +25,8 @@ test('an order or a new address may lack what only describes it', async () => {
 
 test('an order that is spelt in camelCase is there under the names of the document as well', async () => {
   const { order_id, client_order_id, deal_money, deal_stock, deal_fee, ...rest } = ORDER;
-  const camel = {
-    ...{ orderId: order_id, clientOrderId: client_order_id },
-    ...{ dealMoney: deal_money, dealStock: deal_stock, dealFee: deal_fee },
-  };
+  const deal = { dealMoney: deal_money, dealStock: deal_stock, dealFee: deal_fee };
+  const camel = { orderId: order_id, clientOrderId: client_order_id, ...deal };
   expect(await answered('createStockMarketOrder', { ...rest, ...camel })).toEqual({ ...ORDER, ...camel });
 });
 

@@ -146,12 +146,11 @@ export const SAMPLES = (Object.keys(TABLE) as OperationName[]).map(sampleOf);
 export function sampleOf(name: OperationName): Sample {
   const [given, fields, reply] = TABLE[name];
   const { method, path, authentication, effect } = OPERATIONS[name];
+  const movesMoney = effect === 'moves-money';
   const value = name === 'ping' ? MILLISECONDS : reply;
-  return {
-    ...{ name, method, path, authentication, movesMoney: effect === 'moves-money', fields, reply, value },
-    call(client, options) {
-      const ask = client[name] as (...given: readonly unknown[]) => Promise<unknown>;
-      return given === null ? ask(options) : ask(given, options);
-    },
+  const call: Sample['call'] = (client, options) => {
+    const ask = client[name] as (...given: readonly unknown[]) => Promise<unknown>;
+    return given === null ? ask(options) : ask(given, options);
   };
+  return { name, method, path, authentication, movesMoney, fields, reply, value, call };
 }

@@ -1,32 +1,22 @@
 import { afterEach, expect, test } from 'vitest';
-import { runServer } from './both-profiles.ts';
 import { control, ping, send, signed } from './raw-client.ts';
-import { PATHS } from './trader.ts';
+import { PATHS, runServer } from './trader.ts';
 
 const server = runServer({ exchange: { newAddresses: true, balances: { main: { BTC: '1' } } } });
-afterEach(() => {
-  server().reset();
-});
+afterEach(() => void server().reset());
 
 const ask = (method: string, path: string, value?: unknown, headers?: Record<string, string>) =>
   control(server().url, method, `/simulator${path}`, value, headers);
+const get = async (path: string) => (await ask('GET', path)).value;
+const trade = (path: string, fields: object) => send(server().url, signed({ ...fields }, { path }));
+const arm = (market: string, types?: readonly string[]) =>
+  send(server().url, signed({ market, timeout: '60', types }));
 
 test('the front page says what this is and lists the endpoints', async () => {
-  const { status, body, headers } = await send(server().url, {
-    method: 'GET',
-    path: '/',
-    headers: {},
-    body: '',
-  });
+  const { status, body, headers } = await send(server().url, { ...ping, path: '/' });
   expect([status, headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
-  for (const text of [
-    'simulated exchange',
-    '/api/v4/order/kill-switch',
-    '/simulator/events?since=SEQ',
-    'cut-off',
-  ]) {
-    expect(body).toContain(text);
-  }
+  const parts = ['simulated exchange', PATHS.killSwitch, '/simulator/events?since=SEQ', 'cut-off'];
+  for (const text of parts) expect(body).toContain(text);
 });
 
 test.each([
@@ -43,16 +33,13 @@ test.each([
 );
 
 test('placed orders and armed timers are in the state', async () => {
-  const order = { market: 'STATE_USDT', type: 'margin', side: 'sell', amount: 0.5, price: '110' };
-  const placed = await ask('POST', '/orders', { ...order, count: 2 });
-  expect(placed).toMatchObject({
-    status: 201,
-    value: [{ ...order, amount: '0.5' }, { market: 'STATE_USDT' }],
-  });
-  await send(server().url, signed({ market: 'STATE_USDT', timeout: '60', types: ['margin'] }));
-  const { value } = await ask('GET', '/state');
-  expect(value).toMatchObject({ profile: 'documented', markets: 'any', faults: [], orders: placed.value });
-  const { timers } = value as { timers: { secondsLeft: number }[] };
+  const order = { market: 'STATE_USDT', type: 'margin', side: 'sell', amount: '0.5', price: '110' };
+  const placed = await ask('POST', '/orders', { ...order, amount: 0.5, count: 2 });
+  expect(placed).toMatchObject({ status: 201, value: [order, order] });
+  await arm('STATE_USDT', ['margin']);
+  const state = await get('/state');
+  expect(state).toMatchObject({ profile: 'documented', markets: 'any', faults: [], orders: placed.value });
+  const { timers } = state as { timers: { secondsLeft: number }[] };
   expect(timers).toMatchObject([{ account: 'main', market: 'STATE_USDT', types: ['margin'] }]);
   expect(timers[0]?.secondsLeft).toBeGreaterThan(50);
   expect(timers[0]?.secondsLeft).toBeLessThanOrEqual(60);
@@ -60,11 +47,11 @@ test('placed orders and armed timers are in the state', async () => {
 
 test('events after a number can be read, and waited for', async () => {
   const since = server().exchange.log.lastSeq();
-  expect(await ask('GET', `/events?since=${since}`)).toEqual({ status: 200, value: [] });
-  expect(await ask('GET', `/events?since=${since}&wait=20`)).toEqual({ status: 200, value: [] });
-  const waiting = ask('GET', `/events?since=${since}&wait=5000`);
-  await send(server().url, signed({ market: 'WAIT_USDT', timeout: '60' }));
-  expect((await waiting).value).toMatchObject([{ seq: since + 1, kind: 'timer-armed', market: 'WAIT_USDT' }]);
+  expect(await get(`/events?since=${since}`)).toEqual([]);
+  expect(await get(`/events?since=${since}&wait=20`)).toEqual([]);
+  const waiting = get(`/events?since=${since}&wait=5000`);
+  await arm('WAIT_USDT');
+  expect(await waiting).toMatchObject([{ seq: since + 1, kind: 'timer-armed', market: 'WAIT_USDT' }]);
 });
 
 test('faults are added and cleared', async () => {
@@ -75,7 +62,7 @@ test('faults are added and cleared', async () => {
   const added = await ask('POST', '/faults', faults);
   expect(added).toMatchObject({ status: 201, value: faults.map((fault) => ({ fault, hits: 0 })) });
   expect((await send(server().url, ping)).status).toBe(429);
-  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [{ hits: 1 }, { hits: 0 }] });
+  expect(await get('/state')).toMatchObject({ faults: [{ hits: 1 }, { hits: 0 }] });
   expect(await ask('DELETE', '/faults')).toEqual({ status: 200, value: { cleared: 2 } });
   expect((await send(server().url, ping)).status).toBe(200);
 });
@@ -115,7 +102,7 @@ test.each(REFUSED)('%s refuses %s and says what is allowed', async (path, body =
   const [start = '', ...parts] = message.split('...');
   expect(error.startsWith(start), error).toBe(true);
   for (const part of parts) expect(error).toContain(part);
-  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [] });
+  expect(await get('/state')).toMatchObject({ faults: [] });
 });
 
 test('what is no JSON, no number or no endpoint is refused in words', async () => {
@@ -123,76 +110,59 @@ test('what is no JSON, no number or no endpoint is refused in words', async () =
   const broken = await send(server().url, { method: 'POST', path: '/simulator/faults', headers, body: '{' });
   expect(broken.status).toBe(400);
   expect(JSON.parse(broken.body)).toHaveProperty('error');
-  expect(await ask('GET', '/events?since=-1')).toMatchObject({ status: 400 });
-  expect(await ask('GET', '/events?wait=999999')).toMatchObject({ status: 400 });
-  expect(await ask('GET', '/unknown')).toEqual({
-    status: 404,
-    value: { error: 'No such endpoint; GET / lists them.' },
-  });
+  for (const query of ['since=-1', 'wait=999999'])
+    expect(await ask('GET', `/events?${query}`)).toMatchObject({ status: 400 });
+  const error = 'No such endpoint; GET / lists them.';
+  expect(await ask('GET', '/unknown')).toEqual({ status: 404, value: { error } });
 });
 
 test('a script of a web page cannot control the exchange', async () => {
   const origin = { origin: 'https://example.com' };
-  const refused = await ask('POST', '/faults', { kind: 'lie' }, origin);
-  expect(refused.status).toBe(403);
+  expect((await ask('POST', '/faults', { kind: 'lie' }, origin)).status).toBe(403);
   expect((await ask('GET', '/state', undefined, origin)).status).toBe(403);
-  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [] });
+  expect(await get('/state')).toMatchObject({ faults: [] });
 });
-
-const trade = (path: string, fields: object) => send(server().url, signed({ ...fields }, { path }));
 
 test('balances are seen and set, and all money is accounted for', async () => {
   const set = await ask('POST', '/balances', [
     { currency: 'USDT', amount: '100.5' },
     { account: 'main', currency: 'BTC', amount: 0.5 },
   ]);
-  expect(set).toEqual({
-    status: 200,
-    value: {
-      accounts: { main: { BTC: '0.5', USDT: '100.5' } },
-      market: {},
-      fees: {},
-      withdrawn: {},
-      deposited: { BTC: '0.5', USDT: '100.5' },
-    },
-  });
+  const deposited = { BTC: '0.5', USDT: '100.5' };
+  const value = { accounts: { main: deposited }, market: {}, fees: {}, withdrawn: {}, deposited };
+  expect(set).toEqual({ status: 200, value });
   await trade(PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.1' });
   await trade(PATHS.withdrawPay, { ticker: 'BTC', amount: '0.1', address: 'x', unique_id: 'x' });
-  expect((await ask('GET', '/balances')).value).toEqual({
+  expect(await get('/balances')).toEqual({
     accounts: { main: { BTC: '0.2996', USDT: '6094.5' } },
     market: { BTC: '0.1', USDT: '-6000' },
     fees: { USDT: '6', BTC: '0.0004' },
     withdrawn: { BTC: '0.1' },
-    deposited: { BTC: '0.5', USDT: '100.5' },
+    deposited,
   });
 });
 
 test('filled and resting orders, withdrawals and addresses are seen', async () => {
   const resting = { market: 'BTC_USDT', type: 'spot', side: 'buy', amount: '1', price: '2' };
   await ask('POST', '/orders', resting);
-  await trade(PATHS.stockMarket, {
-    market: 'BTC_USDT',
-    side: 'sell',
-    amount: '0.1',
-    client_order_id: 'mine',
-  });
+  const sell = { market: 'BTC_USDT', side: 'sell', amount: '0.1', client_order_id: 'mine' };
+  await trade(PATHS.stockMarket, sell);
   await trade(PATHS.withdrawPay, { ticker: 'BTC', amount: '0.1', address: 'there', unique_id: 'w' });
   await trade(PATHS.newAddress, { ticker: 'LTC' });
-  expect((await ask('GET', '/orders')).value).toMatchObject({
-    resting: [resting],
-    filled: [{ orderId: 2, clientOrderId: 'mine', side: 'sell', dealMoney: '6000' }],
-  });
-  expect((await ask('GET', '/withdrawals')).value).toMatchObject([{ uniqueId: 'w', address: 'there' }]);
-  expect((await ask('GET', '/addresses')).value).toMatchObject([{ ticker: 'LTC', type: 'bech32' }]);
+  const filled = [{ orderId: 2, clientOrderId: 'mine', side: 'sell', dealMoney: '6000' }];
+  expect(await get('/orders')).toMatchObject({ resting: [resting], filled });
+  expect(await get('/withdrawals')).toMatchObject([{ uniqueId: 'w', address: 'there' }]);
+  expect(await get('/addresses')).toMatchObject([{ ticker: 'LTC', type: 'bech32' }]);
 });
 
 test('a price that is set is the price of the next order', async () => {
-  expect((await ask('GET', '/prices')).value).toMatchObject({ BTC_USDT: '60000' });
-  const set = await ask('POST', '/prices', [
+  expect(await get('/prices')).toMatchObject({ BTC_USDT: '60000' });
+  const prices = [
     { market: 'BTC_USDT', price: '100' },
     { market: 'NEW_USDT', price: 0.5 },
-  ]);
-  expect(set).toMatchObject({ status: 200, value: { BTC_USDT: '100', NEW_USDT: '0.5' } });
+  ];
+  const value = { BTC_USDT: '100', NEW_USDT: '0.5' };
+  expect(await ask('POST', '/prices', prices)).toMatchObject({ status: 200, value });
   const { body } = await trade(PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.1' });
   expect(JSON.parse(body)).toMatchObject({ price: '100', deal_money: '10' });
 });

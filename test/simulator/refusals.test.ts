@@ -1,93 +1,61 @@
 import { expect, test } from 'vitest';
-import { runBothProfiles } from './both-profiles.ts';
-import { send, signed } from './raw-client.ts';
-import { PATHS } from './trader.ts';
+import type { Profile } from '../../src/simulator/answer.ts';
+import { signed } from './raw-client.ts';
+import { createTrader, PATHS } from './trader.ts';
 
-const BASES: Readonly<Record<string, object>> = {
-  buy: { market: 'BTC_USDT', side: 'buy', amount: '100' },
-  sell: { market: 'BTC_USDT', side: 'sell', amount: '0.5' },
-  withdraw: { ticker: 'BTC', amount: '1', address: 'somewhere', unique_id: 'w-1' },
-  address: {},
-  codes: {},
-  hashrate: { account: 'rig' },
-  history: {},
-  timer: { market: 'BTC_USDT', timeout: '60' },
-};
-const PATH_OF: Readonly<Record<string, string>> = {
-  buy: PATHS.stockMarket,
-  sell: PATHS.stockMarket,
-  withdraw: PATHS.withdrawPay,
-  address: PATHS.newAddress,
-  codes: PATHS.codes,
-  hashrate: PATHS.hashrate,
-  history: PATHS.history,
-  timer: PATHS.killSwitch,
+/** Path of an operation, and a good request. */
+const BASES: Readonly<Record<string, readonly [path: string, fields: object]>> = {
+  buy: [PATHS.stockMarket, { market: 'BTC_USDT', side: 'buy', amount: '100' }],
+  sell: [PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.5' }],
+  withdraw: [PATHS.withdrawPay, { ticker: 'BTC', amount: '1', address: 'somewhere', unique_id: 'w-1' }],
+  address: [PATHS.newAddress, {}],
+  codes: [PATHS.codes, {}],
+  hashrate: [PATHS.hashrate, { account: 'rig' }],
+  history: [PATHS.history, {}],
+  timer: [PATHS.killSwitch, { market: 'BTC_USDT', timeout: '60' }],
 };
 
 /** A good request | what is changed about it | status and code | field: message, and further ones after a / */
 const DOCUMENTED = String.raw`
 buy      | {"market":null,"side":null,"amount":null}   | 422 30 | market: The market field is required. / side: The side field is required. / amount: The amount field is required.
-buy      | {"side":"BUY"}                              | 422 30 | side: The side may hold only buy or sell.
-buy      | {"market":""}                               | 422 31 | market: Market must not be an empty string.
 buy      | {"market":7}                                | 422 31 | market: Market must be a string.
 buy      | {"market":"btc_usdt"}                       | 400 31 | market: Market is not available.
 buy      | {"market":"BTC_PERP"}                       | 400 31 | market: Market is not available.
-buy      | {"amount":"1e3"}                            | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":" 1"}                             | 422 32 | amount: The amount must be a numeric string or number.
-buy      | {"amount":true}                             | 422 32 | amount: The amount must be a numeric string or number.
-buy      | {"amount":"4.99"}                           | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
-buy      | {"amount":0}                                | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
 buy      | {"amount":1e-7}                             | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
-sell     | {"amount":"0.00009"}                        | 400 32 | amount: Given amount is less than min amount 0.0001, Min amount step = 0.000001
 buy      | {"amount":"100.001"}                        | 400 32 | amount: Min amount step = 0.01
-sell     | {"amount":"0.5000001"}                      | 400 32 | amount: Min amount step = 0.000001
 sell     | {"amount":10.1}                             | 400 32 | amount: Not enough balance.
 buy      | {"amount":"1000000"}                        | 400 32 | amount: Not enough balance.
-buy      | {"client_order_id":7}                       | 422 36 | client_order_id: The client_order_id must be a string.
 buy      | {"client_order_id":"a b"}                   | 422 36 | client_order_id: The client_order_id may contain only letters, dashes, digits, dots and underscores.
-buy      | {"stp":"cb"}                                | 422 30 | stp: The stp may hold only no, cancel_both, cancel_new, cancel_old.
 buy      | {"market":"","amount":"x","client_order_id":1} | 422 31 | market: Market must not be an empty string. / amount: The amount must be a numeric string or number. / client_order_id: The client_order_id must be a string.
 withdraw | {"ticker":null,"amount":null,"address":"","unique_id":null} | 422 30 | ticker: The ticker field is required. / amount: The amount field is required. / address: The address field is required. / unique_id: The unique_id field is required.
 withdraw | {"address":7,"ticker":{}}                   | 422 30 | ticker: The ticker must be a string. / address: The address must be a string.
 withdraw | {"amount":"1e3"}                            | 422 32 | amount: The amount must be a numeric string.
 withdraw | {"network":null}                            | 422 30 | network: The network must be a string.
 withdraw | {"network":""}                              | 422 30 | network: The network must not be an empty string.
-withdraw | {"ticker":"EUR"}                            | 422 30 | provider: The provider field is required.
 withdraw | {"ticker":"EUR","provider":"BANK"}          | 400 30 | provider: Unsupported provider. EUR has: VISAMASTER, SEPA.
 withdraw | {"ticker":"NOPE"}                           | 400 30 | ticker: The selected ticker is invalid.
-withdraw | {"ticker":"__proto__"}                      | 400 30 | ticker: The selected ticker is invalid.
-withdraw | {"ticker":"XMR"}                            | 400 30 | ticker: The currency has can_deposit false and cannot be withdrawn.
 withdraw | {"network":"TRC20"}                         | 400 30 | network: Unsupported network. BTC has: BTC.
 withdraw | {"ticker":"USDC"}                           | 400 30 | network: Cannot extract default network. USDC has: ERC20, SOL.
 withdraw | {"amount":"0"}                              | 400 32 | amount: The amount must be greater than 0.
 withdraw | {"amount":"0.000000001"}                    | 400 32 | amount: The amount may have at most 8 digits after the point.
 withdraw | {"amount":"9.99960001"}                     | 400 32 | amount: Not enough money, BTC balance = 10, fee = 0.0004
-address  | {}                                          | 422 30 | ticker: The ticker field is required.
-address  | {"ticker":"NOPE"}                           | 400 30 | ticker: The selected ticker is invalid.
 address  | {"ticker":"XMR"}                            | 400 30 | ticker: Currency is not depositable
 address  | {"ticker":"EUR"}                            | 400 30 | ticker: Fiat currencies are unavailable for this action
 address  | {"ticker":"USDT","network":"BTC"}           | 400 30 | network: Unsupported network. USDT has: ERC20, TRC20, OMNI.
-address  | {"ticker":"BTC","type":"legacy"}            | 400 30 | type: The type may hold only bech32 or p2sh-segwit.
 address  | {"ticker":"ETH","type":"bech32"}            | 400 30 | type: ETH has one type of address; type must not be given.
 codes    | {"limit":"30","offset":1.5}                 | 422 30 | limit: The limit must be an integer. / offset: The offset must be an integer.
-hashrate | {"account":""}                              | 422 30 | account: The account field is required.
-hashrate | {"from":null,"to":null}                     | 422 30 | from: The from must be an integer. / to: The to must be an integer.
 hashrate | {"from":"1","to":1.5}                       | 422 30 | from: The from must be an integer. / to: The to must be an integer.
 hashrate | {"interval":"1w"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
-hashrate | {"interval":"0h"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 hashrate | {"interval":"99999m"}                       | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 history  | {"offset":-1,"limit":1.5}                   | 422 30 | limit: The limit must be an integer. / offset: The offset must be at least 0.
 history  | {"market":7}                                | 422 30 | market: The market must be a string.
-timer    | {"market":null,"timeout":"5"}               | 422 30 | market: The market field is required.
 timer    | {"timeout":"-60"}                           | 422 30 | timeout: The timeout should be at least 5.
 timer    | {"timeout":"5.5"}                           | 422 30 | timeout: The timeout should be a whole number of seconds.
 timer    | {"timeout":"600.00000000000001"}            | 422 30 | timeout: The timeout should be a whole number of seconds.
 timer    | {"timeout":"null"}                          | 422 30 | timeout: The timeout must be a numeric string or null: "null" in quotes is a string.
-timer    | {"timeout":"60s"}                           | 422 30 | timeout: The timeout must be a numeric string or null.
-timer    | {"timeout":60}                              | 422 30 | timeout: The timeout must be a numeric string or null.
 timer    | {"types":"spot"}                            | 422 30 | types: The types must be an array or null.
 timer    | {"types":[]}                                | 422 30 | types: The types should have from 1 to 3 items, or be null for all order types.
-timer    | {"market":"BTCUSDT"}                        | 422 31 | market: Market is not available.
 timer    | {"market":"nope","timeout":"4"}             | 422 30 | market: Market is not available. / timeout: The timeout should be at least 5.
 `;
 
@@ -109,37 +77,36 @@ timer    | {"market":null,"timeout":"4"}               | 422 30 | market: Market
 timer    | {"timeout":5.5}                             | 422 30 | timeout: Timeout should be a whole number of seconds.
 `;
 
-function rowsOf(table: string): readonly [base: string, changes: string, codes: string, errors: string][] {
-  return table
+const rowsOf = (profile: Profile, table: string) =>
+  table
     .trim()
     .split('\n')
     .map((line) => {
       const [base = '', changes = '', codes = '', errors = ''] = line.split(' | ').map((cell) => cell.trim());
-      return [base, changes, codes, errors];
+      return [profile, base, changes, codes, errors] as const;
     });
-}
 
-const { server } = runBothProfiles({ newAddresses: true });
+const TRADERS = {
+  documented: createTrader({ newAddresses: true }),
+  live: createTrader({ newAddresses: true, profile: 'live' }),
+};
 
-test.each([
-  ...rowsOf(DOCUMENTED).map((row) => ['documented', ...row] as const),
-  ...rowsOf(LIVE).map((row) => ['live', ...row] as const),
-])('%s %s with %s is refused with %s, and nothing changes', async (profile, base, changes, codes, errors) => {
-  const { url, exchange } = server(profile);
-  const [status, code] = codes.split(/ +/).map(Number);
-  const fields = { ...BASES[base], ...(JSON.parse(changes) as object) };
-  const sent = signed(fields, { path: PATH_OF[base] ?? '' });
-  const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
-  const received = await send(url, { ...sent, headers });
-  const named = errors.split(' / ').map((error) => {
-    const [field = '', message = ''] = error.split(/: (.*)/s);
-    return [field, message.split(/, (?=Min )/)];
-  });
-  expect([received.status, JSON.parse(received.body)]).toMatchObject([
-    status,
-    { code, errors: Object.fromEntries(named) as object },
-  ]);
-  expect(Object.keys((JSON.parse(received.body) as { errors: object }).errors)).toHaveLength(named.length);
-  expect(exchange.books().market).toEqual({});
-  expect([exchange.timers(), exchange.withdrawals(), exchange.addresses()]).toEqual([[], [], []]);
-});
+test.each([...rowsOf('documented', DOCUMENTED), ...rowsOf('live', LIVE)])(
+  '%s %s with %s is refused with %s, and nothing changes',
+  (profile, base, changes, codes, errors) => {
+    const { exchange, handle } = TRADERS[profile];
+    const [path, fields] = BASES[base] ?? expect.fail(base);
+    const sent = signed({ ...fields, ...(JSON.parse(changes) as object) }, { path });
+    const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+    const { status, value } = handle({ ...sent, headers });
+    const named = errors.split(' / ').map((error) => {
+      const [field = '', message = ''] = error.split(/: (.*)/s);
+      return [field, message.split(/, (?=Min )/)];
+    });
+    const { code, errors: told } = value as { code: number; errors: object };
+    expect([status, code]).toEqual(codes.split(/ +/).map(Number));
+    expect(told).toEqual(Object.fromEntries(named));
+    expect(exchange.books().market).toEqual({});
+    expect([exchange.timers(), exchange.withdrawals(), exchange.addresses()]).toEqual([[], [], []]);
+  },
+);

@@ -1,46 +1,79 @@
 import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { startExchange } from '../../src/library/simulator.ts';
 import type { Clock } from '../../src/ports.ts';
-import { openServer, refusal, runBothProfiles } from './both-profiles.ts';
 import { control, ping, send, sendBytes, signed } from './raw-client.ts';
+import { createTrader, openServer, PATHS, refusal, runServer } from './trader.ts';
 
-const { server, ask } = runBothProfiles();
-
+const server = runServer();
 const hostClock = createSystemClock();
-const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
 
-test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', async () => {
-  const unknown = { ...good(), path: '/api/v4/order/unknown' };
-  const { status, body } = await send(server('live').url, unknown);
-  expect([status, body]).toEqual([404, '']);
-  expect(await ask(unknown)).toEqual({ status: 404, value: refusal(0, 'Not found.') });
-  expect(await ask({ ...ping, path: '/api/v4/public/unknown' })).toEqual({
-    status: 404,
-    value: { success: false, message: 'Not found.', params: [] },
-  });
+test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', () => {
+  const unknown = { ...signed({}), path: '/api/v4/order/unknown' };
+  expect(createTrader({ profile: 'live' }).handle(unknown)).toEqual({ status: 404, value: '' });
+  const trader = createTrader();
+  expect(trader.handle(unknown)).toEqual(refusal(404, 0, 'Not found.'));
+  const value = { success: false, message: 'Not found.', params: [] };
+  expect(trader.get('/api/v4/public/unknown')).toEqual({ status: 404, value });
 });
 
+const GET_PING = `GET ${ping.path} HTTP/1.1\r\n`;
+const LAST = 'host: x\r\nconnection: close\r\n\r\n';
+
 test.each([
-  ['no Host', `GET ${ping.path} HTTP/1.1\r\nconnection: close\r\n\r\n`, 200, '["pong"]'],
-  [
-    'an expectation of its own',
-    `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nexpect: much\r\nconnection: close\r\n\r\n`,
-    200,
-    '["pong"]',
-  ],
-  ['no way through', 'CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n', 405, '"message":"Method Not Allowed."'],
+  ['no Host', `${GET_PING}connection: close\r\n\r\n`, 200, '["pong"]'],
+  ['an expectation of its own', `${GET_PING}expect: much\r\n${LAST}`, 200, '["pong"]'],
+  ['no way through', `CONNECT x:1 HTTP/1.1\r\n${LAST}`, 405, '"message":"Method Not Allowed."'],
   [
     'headers that are too large',
-    `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+    `${GET_PING}x: ${'x'.repeat(20_000)}\r\n${LAST}`,
     431,
     '"message":"Request Header Fields Too Large."',
   ],
   ['no form', 'nonsense\r\n\r\n', 400, '{"code":0,"message":"Bad Request.","errors":{}}'],
 ])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
-  const answered = await sendBytes(server('documented').url, bytes, false);
+  const answered = await sendBytes(server().url, bytes, false);
   expect(answered.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
   expect(answered).toContain(body);
+});
+
+/** An order that would be filled, with its head as text, to be spoilt. */
+function order(): { readonly head: string; readonly body: string } {
+  const path = PATHS.stockMarket;
+  const { headers, body } = signed({ market: 'BTC_USDT', side: 'sell', amount: '0.01' }, { path });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return { head: `POST ${path} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`, body: String(body) };
+}
+
+const sized = (head: string, body: string) => `${head}content-length: ${body.length}\r\n\r\n${body}`;
+
+test.each<[string, (head: string, body: string) => string]>([
+  ['ends in the middle of its body', (head, body) => sized(head, body).slice(0, -9)],
+  ['has two keys', (head, body) => sized(`${head}x-txc-apikey: x\r\n`, body)],
+  ['has two signatures', (head, body) => sized(`${head}x-txc-signature: x\r\n`, body)],
+  ['has two payloads', (head, body) => sized(`${head}x-txc-payload: e30=\r\n`, body)],
+  ['has no body', (head) => sized(head, '')],
+])('an order that %s is refused and changes nothing', async (_what, spoil) => {
+  const before = server().exchange.books();
+  const { head, body } = order();
+  const answered = await sendBytes(server().url, spoil(head, body), true);
+  expect(answered).toMatch(/^(HTTP\/1\.1 40[01] |$)/);
+  expect(server().exchange.books()).toEqual(before);
+  expect((await send(server().url, ping)).status).toBe(200);
+});
+
+test('a path with the address before it, as proxies are sent, is the path', async () => {
+  const path = `${server().url}${ping.path}?x=1`;
+  expect((await send(server().url, { ...ping, path })).body).toBe('["pong"]');
+});
+
+test.each([
+  '//api/v4/public/ping',
+  '/api/v4/../v4/public/ping',
+  '/api/v4/public/%70ing',
+  '/%00',
+  '/__proto__',
+])('the path %s is none', async (path) => {
+  expect((await send(server().url, { ...ping, path })).status).toBe(404);
 });
 
 test('a timer fires by the clock, within a fraction of a second of its moment', async () => {
@@ -62,17 +95,6 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
   expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
   expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
   expect((fired?.atMs ?? 0) - dueMs).toBeLessThan(500 * speed);
-});
-
-test('closing the server breaks open connections at once', async () => {
-  const own = await startExchange();
-  own.addFaults([{ kind: 'hang', mode: 'drop' }]);
-  const hanging = send(own.url, ping).catch((error: NodeJS.ErrnoException) => error.code);
-  await control(own.url, 'GET', '/simulator/events?since=1&wait=5000');
-  const startedMs = performance.now();
-  await own.close();
-  expect(performance.now() - startedMs).toBeLessThan(1000);
-  expect(await hanging).toBe('ECONNRESET');
 });
 
 test('the clock of the exchange does not follow a step of the wall clock of its host', async () => {

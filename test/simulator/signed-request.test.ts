@@ -1,126 +1,168 @@
 import { expect, test } from 'vitest';
 import { encodePayload } from '../../src/exchange/sign.ts';
-import { refusal, runBothProfiles } from './both-profiles.ts';
+import type { Profile } from '../../src/simulator/answer.ts';
+import { PERMISSIONS, type Permission } from '../../src/simulator/state.ts';
 import { KILL_SWITCH, nextNonce, PING, type Sent, signed, signedText } from './raw-client.ts';
+import { createTrader, keysOf, PATHS, refusal, START_MS } from './trader.ts';
 
-const { server, ask } = runBothProfiles();
+const traders = { documented: createTrader(), live: createTrader({ profile: 'live' }) };
+const ask = (sent: Sent, profile: Profile = 'documented') => traders[profile].handle(sent);
 
 const FIELDS = { market: 'BTC_USDT', timeout: '60' };
 const good = () => signed(FIELDS);
-const INVALID = { status: 400, value: refusal(9, 'Invalid payload.') };
-const STALE = { status: 429, value: refusal(0, 'Too many requests.') };
+const INVALID = refusal(400, 9, 'Invalid payload.');
+const STALE = refusal(429, 0, 'Too many requests.');
 
-test('a payload that is not the base64 of exactly the body is refused', async () => {
+test('a payload that is not the base64 of exactly the body is refused', () => {
   const sent = good();
   const own = String(sent.headers['x-txc-payload']);
   const other = encodePayload(JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }));
-  for (const payload of [other, own.replace(/=*$/, (padding) => (padding === '' ? '=' : '')), 'AAAA=']) {
-    const headers = { ...sent.headers, 'x-txc-payload': payload };
-    expect(await ask({ ...sent, headers })).toEqual(INVALID);
-  }
-  expect(await ask({ ...sent, body: `${String(sent.body)} ` })).toEqual(INVALID);
+  for (const payload of [other, own.replace(/=*$/, (padding) => (padding === '' ? '=' : '')), 'AAAA='])
+    expect(ask({ ...sent, headers: { ...sent.headers, 'x-txc-payload': payload } })).toEqual(INVALID);
+  expect(ask({ ...sent, body: `${String(sent.body)} ` })).toEqual(INVALID);
 });
 
-test('the live profile also takes a body that has white space where the payload has none, and no other values', async () => {
+test('the live profile also takes a body that has white space where the payload has none, and no other values', () => {
   const sent = good();
-  const spaced = JSON.stringify(JSON.parse(String(sent.body)), null, 1);
-  expect((await ask({ ...sent, body: spaced }, 'live')).status).toBe(200);
-  const again = good();
-  const forged = JSON.stringify({ ...JSON.parse(String(again.body)), timeout: '600' });
-  for (const body of [forged, '', '[]', '{']) expect(await ask({ ...again, body }, 'live')).toEqual(INVALID);
+  const body = JSON.parse(String(sent.body)) as object;
+  for (const wrong of [JSON.stringify({ ...body, timeout: '600' }), '', '[]', '{'])
+    expect(ask({ ...sent, body: wrong }, 'live')).toEqual(INVALID);
+  expect(ask({ ...sent, body: JSON.stringify(body, null, 1) }, 'live').status).toBe(200);
 });
 
-test('JSON that is nested deep is a payload like any other, also where the body has white space', async () => {
+test('JSON that is nested deep is a payload like any other, also where the body has white space', () => {
   const deep = `{"request":"${KILL_SWITCH}","nonce":"1","x":${'['.repeat(4000)}${']'.repeat(4000)}}`;
   const sent = signedText(deep, { secret: 'wrong' });
-  expect((await ask({ ...sent, body: `${deep} ` }, 'live')).status).toBe(401);
+  expect(ask({ ...sent, body: `${deep} ` }, 'live').status).toBe(401);
 });
 
-test('spaced JSON is a payload in the document, and none at the live exchange', async () => {
-  const spaced = () => {
-    const fields = { request: KILL_SWITCH, nonce: nextNonce(), ...FIELDS };
-    return signedText(`${JSON.stringify(fields, null, 1)}\n`);
-  };
-  expect((await ask(spaced())).status).toBe(200);
-  expect(await ask(spaced(), 'live')).toEqual(INVALID);
+test('spaced JSON is a payload in the document, and none at the live exchange', () => {
+  const fields = { request: KILL_SWITCH, nonce: nextNonce(), ...FIELDS };
+  const sent = signedText(`${JSON.stringify(fields, null, 1)}\n`);
+  expect(ask(sent).status).toBe(200);
+  expect(ask(sent, 'live')).toEqual(INVALID);
 });
 
 test.each([
   ['text/plain', 400],
   ['application/jsonp', 400],
   [undefined, 400],
-  ['application/json', 200],
   ['Application/JSON; charset=utf-8', 200],
-])('with content-type %s the document says %i, and the live exchange does not mind', async (type, status) => {
-  const typed = (): Sent => {
-    const sent = good();
-    const { 'content-type': _left, ...headers } = sent.headers;
-    return { ...sent, headers: type === undefined ? headers : { ...headers, 'content-type': type } };
-  };
-  expect((await ask(typed(), 'live')).status).toBe(200);
-  const { status: found, value } = await ask(typed());
-  expect(found).toBe(status);
-  if (status === 400) expect(value).toEqual(refusal(9, 'Content-type must be application/json.'));
+])('with content-type %s the document says %i, and the live exchange does not mind', (type, status) => {
+  const sent = good();
+  const { 'content-type': _left, ...headers } = sent.headers;
+  const typed = { ...sent, headers: type === undefined ? headers : { ...headers, 'content-type': type } };
+  expect(ask(typed, 'live').status).toBe(200);
+  expect(ask(typed).status).toBe(status);
 });
 
-test.each(['[]', '"x"', '{"request":', 'hello'])('%s is no payload', async (body) => {
-  expect(await ask(signedText(body))).toEqual(INVALID);
+test.each(['[]', '"x"', '{"request":', 'hello'])('%s is no payload', (body) => {
+  expect(ask(signedText(body))).toEqual(INVALID);
 });
 
 test.each([
-  [{ request: 7 }, 400, refusal(9, 'Request not provided.')],
-  [{ request: PING }, 400, refusal(9, 'Invalid request.')],
-  [{ nonce: 'x'.repeat(256) }, 400, refusal(9, 'Nonce may not be longer than 255 characters.')],
-  [{ nonce: ['7'] }, 400, refusal(9, 'Nonce must be a string.')],
-  [{ nonce: 'abc', nonceWindow: true }, 400, refusal(9, 'Nonce not provided.')],
-  [{ nonce: 1_700_000_000_000 }, 400, refusal(9, 'Nonce must be a string.')],
-  [{ nonce: null }, 400, refusal(9, 'Nonce not provided.')],
-  [{ nonceWindow: 'true' }, 400, refusal(9, 'Invalid nonceWindow.')],
-])('the signed fields %j are refused with %i', async (fields, status, value) => {
-  expect(await ask(signed({ ...FIELDS, ...fields }))).toEqual({ status, value });
+  [{ request: 7 }, 'Request not provided.'],
+  [{ request: PING }, 'Invalid request.'],
+  [{ nonce: 'x'.repeat(256) }, 'Nonce may not be longer than 255 characters.'],
+  [{ nonce: ['7'] }, 'Nonce must be a string.'],
+  [{ nonce: 'abc', nonceWindow: true }, 'Nonce not provided.'],
+  [{ nonce: 1_700_000_000_000 }, 'Nonce must be a string.'],
+  [{ nonce: null }, 'Nonce not provided.'],
+  [{ nonceWindow: 'true' }, 'Invalid nonceWindow.'],
+])('the signed fields %j are refused: %s', (fields, message) => {
+  expect(ask(signed({ ...FIELDS, ...fields }))).toEqual(refusal(400, 9, message));
 });
 
-test('a nonce that is not greater than the last accepted one gets a 429 with JSON', async () => {
-  const nonce = nextNonce();
-  expect((await ask(signed({ ...FIELDS, nonce }))).status).toBe(200);
-  expect(await ask(signed({ ...FIELDS, nonce }))).toEqual(STALE);
-  expect(await ask(signed({ ...FIELDS, nonce: String(Number(nonce) - 1) }))).toEqual(STALE);
-  expect((await ask(signed({ ...FIELDS, nonce: nextNonce() }))).status).toBe(200);
-});
+const statusesOf = (nonces: readonly unknown[], profile: Profile = 'documented', more = {}) =>
+  nonces.map((nonce) => ask(signed({ ...FIELDS, ...more, nonce }), profile).status);
 
-test('the live profile takes a nonce that is a number, and none that is other text', async () => {
+test('a nonce that is not greater than the last accepted one gets a 429 with JSON', () => {
   const nonce = Number(nextNonce());
-  const at = (value: unknown) => ask(signed({ ...FIELDS, nonce: value }), 'live');
-  expect((await at(nonce)).status).toBe(200);
-  expect((await at(nonce - 1)).status).toBe(429);
-  const missing = { status: 400, value: refusal(9, 'Nonce not provided.') };
-  for (const bad of ['abc', 1.5]) expect(await at(bad)).toEqual(missing);
+  expect(statusesOf([nonce, nonce, nonce - 1, nonce + 1].map(String))).toEqual([200, 429, 429, 200]);
+  expect(ask(signed({ ...FIELDS, nonce: String(nonce) }))).toEqual(STALE);
 });
 
-test('in the document a nonce is any text that was not used before', async () => {
-  const statuses: number[] = [];
-  for (const nonce of ['5c7d-b', '5c7d-a', '5c7d-a', 'ü', 'x'.repeat(255)])
-    statuses.push((await ask(signed({ ...FIELDS, nonce }))).status);
-  expect(statuses).toEqual([200, 200, 429, 200, 200]);
+test('the live profile takes a nonce that is a number, and none that is other text', () => {
+  const nonce = Number(nextNonce());
+  expect(statusesOf([nonce, nonce - 1, 'abc', 1.5], 'live')).toEqual([200, 429, 400, 400]);
 });
 
-test('a refused signature does not use its nonce up, a validation error does', async () => {
+test('in the document a nonce is any text that was not used before', () => {
+  const nonces = ['5c7d-b', '5c7d-a', '5c7d-a', 'ü', 'x'.repeat(255)];
+  expect(statusesOf(nonces)).toEqual([200, 200, 429, 200, 200]);
+});
+
+test('a refused signature does not use its nonce up, a validation error does', () => {
   const nonce = nextNonce();
-  await ask(signed({ ...FIELDS, nonce }, { secret: 'wrong' }));
-  expect((await ask(signed({ ...FIELDS, timeout: '1', nonce }))).status).toBe(422);
-  expect((await ask(signed({ ...FIELDS, nonce }))).status).toBe(429);
+  const statuses = [{ secret: 'wrong' }, {}, {}].map(
+    (how) => ask(signed({ ...FIELDS, timeout: '1', nonce }, how)).status,
+  );
+  expect(statuses).toEqual([401, 422, 429]);
 });
 
-test('a nonce window takes nonces in any order, each once, within 5 s of the clock of the exchange', async () => {
-  const now = server('live').nowMs();
-  const at = (nonce: number) => ask(signed({ ...FIELDS, nonceWindow: true, nonce: String(nonce) }), 'live');
-  expect((await at(now)).status).toBe(200);
-  expect((await at(now - 2000)).status).toBe(200);
-  expect(await at(now - 2000)).toEqual(STALE);
-  const beside = (which: string) => ({
-    status: 400,
-    value: refusal(0, `Your nonce is more than 5 seconds ${which} than the current nonce.`),
-  });
-  expect(await at(now - 9000)).toEqual(beside('lesser'));
-  expect(await at(now + 60_000)).toEqual(beside('greater'));
+test('a nonce window takes nonces in any order, each once, within 5 s of the clock of the exchange', () => {
+  const at = (byMs: number) =>
+    ask(signed({ ...FIELDS, nonceWindow: true, nonce: String(START_MS + byMs) }), 'live');
+  expect([at(0).status, at(-2000).status]).toEqual([200, 200]);
+  expect(at(-2000)).toEqual(STALE);
+  const message = (which: string) => `Your nonce is more than 5 seconds ${which} than the current nonce.`;
+  expect(at(-9000)).toEqual(refusal(400, 0, message('lesser')));
+  expect(at(60_000)).toEqual(refusal(400, 0, message('greater')));
 });
+
+/** The permissions of the simulator's own: the document has no names for them. */
+test.each<[path: string, permission: Permission]>([
+  [PATHS.stockMarket, 'trade'],
+  [PATHS.withdrawPay, 'withdraw'],
+  [PATHS.killSwitch, 'trade'],
+  [PATHS.codes, 'info'],
+  [PATHS.hashrate, 'info'],
+  [PATHS.newAddress, 'deposit'],
+])('%s needs the permission %s', (path, needed) => {
+  const withPermissions = (permissions: readonly Permission[] | undefined) => {
+    const [key = expect.fail('a key')] = keysOf({ 'demo-key': 'main' });
+    const keys = [{ ...key, ...(permissions && { permissions }) }];
+    return createTrader({ newAddresses: true, keys }).ask(path, {});
+  };
+  const forbidden = refusal(403, 4, 'This API Key is not authorized to perform this action.');
+  for (const others of [[], PERMISSIONS.filter((permission) => permission !== needed)])
+    expect(withPermissions(others)).toEqual(forbidden);
+  for (const enough of [[needed], undefined]) expect(withPermissions(enough).status).not.toBe(403);
+});
+
+test('keys of one account share its limits, accounts and operations do not', () => {
+  const limit = { requests: 1, windowMs: 10_000 };
+  const keys = keysOf({ first: 'main', second: 'main', stranger: 'other' });
+  const trader = createTrader({ keys, limits: { 'my-codes': limit, hashrate: limit } });
+  const statuses = ['first', 'second', 'stranger'].map((key) => trader.ask(PATHS.codes, {}, { key }).status);
+  expect(statuses).toEqual([200, 429, 200]);
+  expect(trader.ask(PATHS.hashrate, {}, { key: 'second' }).status).not.toBe(429);
+});
+
+test('an error over the limit has the shape of its audience, and is a page of the gateway in the live profile', () => {
+  const limit = { requests: 0, windowMs: 10_000 };
+  const limits = { 'mining-pool': limit, 'withdraw-pay': limit };
+  const trader = createTrader({ limits });
+  const message = 'Rate limit exceeded: 0 requests per 10 seconds.';
+  const value = { success: false, message, params: [] };
+  expect(trader.get(PATHS.miningPool)).toEqual({ status: 429, value });
+  expect(trader.ask(PATHS.withdrawPay, {})).toEqual(refusal(429, 0, message));
+  const { exchange } = createTrader({ limits, profile: 'live' });
+  const page = exchange.handle({ method: 'GET', path: PATHS.miningPool, headers: {}, body: '' }, START_MS);
+  expect(page).toMatchObject({ status: 429, headers: { 'content-type': 'text/html; charset=UTF-8' } });
+  expect(page.body).toContain('429 Too Many Requests');
+});
+
+test.each(Object.values(PATHS))(
+  '%s refuses another method, and a large body, in words of its audience',
+  (path) => {
+    const isPublic = path.includes('/public/') || path === PATHS.ping;
+    const [right, wrong] = isPublic ? ['GET', 'POST'] : ['POST', 'GET'];
+    const refused = (method: string, body: string, ...[status, code, message]: [number, number, string]) => {
+      const value = isPublic ? { success: false, message, params: [] } : { code, message, errors: {} };
+      expect(ask({ method, path, headers: {}, body })).toEqual({ status, value });
+    };
+    refused(wrong, '', 405, 0, `Method not allowed. Allowed: ${right}.`);
+    refused(right, 'x'.repeat(65_537), 413, 9, 'Payload too large. Allowed: 65536 bytes.');
+  },
+);

@@ -1,4 +1,7 @@
-import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import { type SimulatorOptions, startExchange } from '../../src/library/simulator.ts';
+import type { SimulatedServer } from '../../src/simulator/server.ts';
+import { createSimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ApiKey, ExchangeOptions } from '../../src/simulator/state.ts';
 import { type Sent, signed } from './raw-client.ts';
 
@@ -17,40 +20,52 @@ export const PATHS = {
 /** Unix milliseconds at which a trader begins. */
 export const START_MS = 1_700_000_000_000;
 
-const BEARER = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
+/** Runs a server until the test ends. */
+export async function openServer(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+  const server = await startExchange(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+/** Runs a server for the tests of a file. */
+export function runServer(options: SimulatorOptions = {}): () => SimulatedServer {
+  let running: SimulatedServer | undefined;
+  beforeAll(async () => {
+    running = await startExchange(options);
+  });
+  afterAll(() => running?.close());
+  return () => running ?? expect.fail('the server runs only inside tests');
+}
 
 export interface Answered {
   readonly status: number;
   readonly value: unknown;
 }
 
-/** Somebody with a key at an exchange of their own, in this process. */
-export interface Trader {
-  readonly exchange: SimulatedExchange;
-  /** A signed request. */
-  ask(path: string, fields: object, how?: { atMs?: number; key?: string; pretend?: 'pretend' }): Answered;
-  /** A request with an access token, or with other headers. */
-  history(body?: unknown, headers?: Record<string, string>): Answered;
-  get(path: string, how?: { atMs?: number; method?: string }): Answered;
-  /** The account's balance as a decimal string; `0` where there is none. */
-  balance(currency: string, account?: string): string;
-}
+const BEARER = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
 
-export function createTrader(options: ExchangeOptions = {}): Trader {
+export type Trader = ReturnType<typeof createTrader>;
+
+/** Somebody with a key at an exchange of their own, in this process. */
+export function createTrader(options: ExchangeOptions = {}) {
   const exchange = createSimulatedExchange(options);
-  const handle = (sent: Sent, atMs: number, pretend?: 'pretend'): Answered => {
+  const handle = (sent: Sent, atMs = START_MS, pretend?: 'pretend'): Answered => {
     const { status, body } = exchange.handle(sent, atMs, pretend);
     return { status, value: body === '' ? '' : JSON.parse(body) };
   };
   return {
     exchange,
-    ask: (path, fields, { atMs = START_MS, key = 'demo-key', pretend } = {}) =>
-      handle(signed({ ...fields }, { path, key }), atMs, pretend),
-    history: (body = {}, headers = BEARER) =>
-      handle({ method: 'POST', path: PATHS.history, headers, body: JSON.stringify(body) }, START_MS),
-    get: (path, { atMs = START_MS, method = 'GET' } = {}) =>
-      handle({ method, path, headers: {}, body: '' }, atMs),
-    balance: (currency, account = 'main') => exchange.books().accounts[account]?.[currency] ?? '0',
+    /** Any request. */
+    handle,
+    /** A signed request. */
+    ask: (path: string, fields: object, how: { atMs?: number; key?: string; pretend?: 'pretend' } = {}) =>
+      handle(signed({ ...fields }, { path, key: how.key ?? 'demo-key' }), how.atMs, how.pretend),
+    /** A request with an access token, or with other headers. */
+    history: (body: unknown = {}, headers: Record<string, string> = BEARER) =>
+      handle({ method: 'POST', path: PATHS.history, headers, body: JSON.stringify(body) }),
+    get: (path: string, atMs = START_MS) => handle({ method: 'GET', path, headers: {}, body: '' }, atMs),
+    /** The account's balance as a decimal string; `0` where there is none. */
+    balance: (currency: string, account = 'main') => exchange.books().accounts[account]?.[currency] ?? '0',
   };
 }
 
@@ -59,7 +74,11 @@ export function keysOf(accounts: Readonly<Record<string, string>>): readonly Api
   return Object.entries(accounts).map(([key, account]) => ({ key, secret: 'demo-secret', account }));
 }
 
-/** An error object with `Validation failed`, as the API document shows it. */
-export function invalid(status: number, code: number, errors: object): Answered {
-  return { status, value: { code, message: 'Validation failed', errors } };
+/** The private error object of the API document. */
+export function refusal(status: number, code: number, message: string, errors: object = {}): Answered {
+  return { status, value: { code, message, errors } };
 }
+
+/** An error object with `Validation failed`, as the API document shows it. */
+export const invalid = (status: number, code: number, errors: object) =>
+  refusal(status, code, 'Validation failed', errors);
