@@ -4,7 +4,7 @@ import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { decoderOf } from '../../src/exchange/validate.ts';
 import { OPERATIONS as SIMULATED } from '../../src/simulator/operations.ts';
 import { ROWS, rowId } from './document.ts';
-import { type AnySide, but, type Case, done, type RawSide, requestOf, SAMPLES, twoBases } from './sides.ts';
+import { but, type Case, done, type RawSide, requestOf, SAMPLES } from './sides.ts';
 
 const NAMES = Object.keys(OPERATIONS) as OperationName[];
 const SIGNED = NAMES.filter((name) => OPERATIONS[name].authentication === 'signed');
@@ -12,23 +12,16 @@ const OPTIONS = { newAddresses: true };
 
 /** The values at a path of the document: `data[].amount`. */
 function valuesAt(value: unknown, path: string): unknown[] {
-  return path.split('.').reduce<unknown[]>(
-    (found, step) => {
-      const inside = found.map((one) => (one as Record<string, unknown>)[step.replace('[]', '')]);
-      if (!step.endsWith('[]')) return inside;
-      return inside.flatMap((list) => (Array.isArray(list) ? list : [undefined]));
-    },
-    [value],
-  );
+  let found = [value];
+  for (const step of path.split('.')) {
+    found = found.map((one) => (one as Record<string, unknown>)[step.replace('[]', '')]);
+    if (step.endsWith('[]')) found = found.flatMap((list) => (Array.isArray(list) ? list : [undefined]));
+  }
+  return found;
 }
 
-const FITS: Readonly<Record<string, (value: unknown) => boolean>> = {
-  string: (value) => typeof value === 'string',
-  number: (value) => typeof value === 'number',
-  integer: Number.isInteger,
-  boolean: (value) => typeof value === 'boolean',
-};
-
+const fits = (type: string, value: unknown) =>
+  type === 'integer' ? Number.isInteger(value) : typeof value === type;
 /** Unix seconds of this century. */
 const isUnixTime = (value: unknown) => Number(value) > 946_684_800 && Number(value) < 4_102_444_800;
 const OF_TIME = /(date|time|timestamp|Time|found_at)$/;
@@ -45,70 +38,64 @@ const replies: readonly Case[] = ROWS.filter(({ kind }) => kind === 'reply').map
   async check(side) {
     const { operation, name, says } = row;
     if (OF_MONEY.test(name)) expect(says).toBe('string');
-    if (operation === null) return expect.fail('a reply is that of an operation');
-    const values = valuesAt(await done(side, operation, SAMPLES[operation]), name);
+    const values = valuesAt(await done(side, operation ?? expect.fail('of no operation')), name);
     expect(values.length).toBeGreaterThan(0);
-    expect(values.filter((value) => FITS[says]?.(value) !== true)).toEqual([]);
+    expect(values.filter((value) => !fits(says, value))).toEqual([]);
     if (OF_TIME.test(name)) expect(values.filter((value) => !isUnixTime(value))).toEqual([]);
   },
 }));
 
-const operations: readonly Case[] = ROWS.filter(({ kind }) => kind === 'operation').map((row) => ({
-  title: `${row.operation} is ${row.name}`,
-  rows: [rowId(row), 'all rule JSON answers', 'all rule path prefix'],
-  options: OPTIONS,
-  async check(side) {
-    const { operation, name } = row;
-    if (operation === null) return expect.fail('an operation has a name');
-    expect(`${OPERATIONS[operation].method} ${OPERATIONS[operation].path}`).toBe(name);
-    const value = await done(side, operation, SAMPLES[operation]);
-    if (side.kind === 'raw') return expect(decoderOf(operation)(value)).toEqual({ ok: true, value });
-    expect(side.sent.map(({ method, path }) => `${method} ${path}`)).toEqual([name]);
-  },
-}));
+const operations: readonly Case[] = NAMES.map((operation) => {
+  const { method, path } = OPERATIONS[operation];
+  return {
+    title: `${operation} is ${method} ${path}`,
+    rows: [`${operation} operation ${method} ${path}`, 'all rule JSON answers'],
+    options: OPTIONS,
+    async check(side) {
+      const value = await done(side, operation);
+      if (side.kind === 'raw') expect(decoderOf(operation)(value)).toEqual({ ok: true, value });
+      else expect(side.sent).toMatchObject([{ method, path }]);
+    },
+  };
+});
 
-/** A raw request of which the exchange thinks something, and what the client sends in its place. */
-function wire(title: string, rules: string, send: (side: RawSide) => void, sent: Case['check']): Case {
+/** Raw requests that the exchange refuses. The client makes none of these mistakes: its own requests are carried out. */
+function wire(
+  title: string,
+  rules: string,
+  names: readonly OperationName[],
+  check: (side: RawSide, name: OperationName) => void,
+): Case {
   return {
     title,
-    rows: rules.split(', ').map((name) => `all rule ${name}`),
+    rows: rules.split(', ').map((rule) => (rule.includes(' request ') ? rule : `all rule ${rule}`)),
     options: OPTIONS,
-    check: async (side) => (side.kind === 'raw' ? send(side) : sent(side)),
+    async check(side) {
+      for (const name of names) {
+        if (side.kind === 'raw') check(side, name);
+        else await done(side, name);
+      }
+    },
   };
 }
 
-/** What the client has sent for the sample of an operation. Header names in lower case. */
-async function sentFor(side: AnySide, operation: OperationName) {
-  await done(side, operation, SAMPLES[operation]);
-  const request = side.kind === 'client' ? side.sent.at(-1) : undefined;
-  const headers = Object.entries(request?.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
-  const { method, body } = request ?? {};
-  return { method, body: String(body), headers: Object.fromEntries(headers) as Record<string, string> };
-}
-
-const header = (name: string, expected: (body: string) => string): Case =>
+const headers: readonly Case[] = ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNATURE'].map((header) =>
   wire(
-    `a private request has the header ${name}, and without it an error that names no parameter`,
-    `${name}, empty errors`,
-    (side) => {
-      for (const operation of SIGNED) {
-        const request = requestOf(operation, SAMPLES[operation]);
-        const { [name.toLowerCase()]: _, ...headers } = request.headers;
-        const { status, value } = side.send({ ...request, headers });
-        expect(status, operation).toBe(400);
-        expect(value).toMatchObject({ message: expect.stringMatching(/not provided/), errors: {} });
-      }
+    `a private request has the header ${header}, and without it an error that names no parameter`,
+    `${header}, empty errors`,
+    SIGNED,
+    (side, name) => {
+      const request = requestOf(name, SAMPLES[name]);
+      const { [header.toLowerCase()]: _, ...left } = request.headers;
+      const { status, value } = side.send({ ...request, headers: left });
+      expect(status, name).toBe(400);
+      expect(value).toMatchObject({ message: expect.stringMatching(/not provided/), errors: {} });
     },
-    async (side) => {
-      const { headers, body } = await sentFor(side, 'myCodes');
-      expect(headers[name.toLowerCase()]).toBe(expected(body));
-    },
-  );
+  ),
+);
 
 const envelope: readonly Case[] = SIGNED.map((operation) => {
   const own = [`${operation} request request`, `${operation} request nonce`];
-  const known = ROWS.map(rowId).filter((id) => own.includes(id));
-  const sample = SAMPLES[operation];
   const flaws = [
     { request: undefined },
     { request: '/api/v4/other' },
@@ -116,87 +103,87 @@ const envelope: readonly Case[] = SIGNED.map((operation) => {
     { nonce: '' },
     { nonce: Date.now() },
   ];
-  const { rows, ...checked } = wire(
+  return wire(
     `the body of ${operation} has its path as request and a nonce that is used once`,
-    'request and nonce',
-    (side) => {
+    ['request and nonce', ...own].join(', '),
+    [operation],
+    (side, name) => {
       for (const flaw of flaws) {
-        const request = requestOf(operation, { ...sample, ...flaw });
+        const request = requestOf(name, { ...SAMPLES[name], ...flaw });
         expect(side.send(request).status, JSON.stringify(flaw)).toBe(400);
       }
-      const request = requestOf(operation, sample);
+      const request = requestOf(name, SAMPLES[name]);
       expect([side.send(request).status, side.send(request).status]).toEqual([200, 429]);
     },
-    async (side) => {
-      const nonce: unknown = expect.stringMatching(/^\d+$/);
-      const { body } = await sentFor(side, operation);
-      expect(JSON.parse(body)).toMatchObject({ request: OPERATIONS[operation].path, nonce });
-    },
   );
-  return { ...checked, rows: [...rows, ...known] };
 });
 
 const rules: readonly Case[] = [
   wire(
     'a request has the method of its operation, and another one is refused',
     'public by GET, private by POST, public error object',
-    (side) => {
-      for (const name of NAMES) {
-        const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
-        const { status, value } = side.send({ ...requestOf(name, SAMPLES[name]), method });
-        expect(status, name).toBeGreaterThanOrEqual(400);
-        if (method === 'POST')
-          expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
-      }
-    },
-    async (side) => {
-      for (const name of NAMES) expect((await sentFor(side, name)).method).toBe(OPERATIONS[name].method);
+    NAMES,
+    (side, name) => {
+      const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
+      const { status, value } = side.send({ ...requestOf(name, SAMPLES[name]), method });
+      expect(status, name).toBeGreaterThanOrEqual(400);
+      if (method === 'POST')
+        expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
     },
   ),
   wire(
     'a private request says that its body is JSON',
     'Content-type',
-    (side) => {
-      for (const operation of [...SIGNED, 'orderHistory'] as const) {
-        const request = requestOf(operation, SAMPLES[operation]);
-        const { 'content-type': _, ...headers } = request.headers;
-        for (const typed of [headers, { ...headers, 'content-type': 'text/plain' }]) {
-          const { status, value } = side.send({ ...request, headers: typed });
-          expect(status, operation).toBe(400);
-          expect(value).toMatchObject({ message: 'Content-type must be application/json.', errors: {} });
-        }
-        expect(side.send(request).status, operation).toBe(200);
+    [...SIGNED, 'orderHistory'],
+    (side, name) => {
+      const request = requestOf(name, SAMPLES[name]);
+      const { 'content-type': _, ...untyped } = request.headers;
+      for (const typed of [untyped, { ...untyped, 'content-type': 'text/plain' }]) {
+        const { status, value } = side.send({ ...request, headers: typed });
+        expect(status, name).toBe(400);
+        expect(value).toMatchObject({ message: 'Content-type must be application/json.', errors: {} });
       }
-    },
-    async (side) => {
-      for (const operation of ['orderHistory', 'myCodes'] as const)
-        expect((await sentFor(side, operation)).headers['content-type']).toBe('application/json');
+      expect(side.send(request).status, name).toBe(200);
     },
   ),
   wire(
     'a key or a signature that is not right is refused, and so is a payload that is not the body',
     'X-TXC-APIKEY, X-TXC-PAYLOAD, X-TXC-SIGNATURE',
-    (side) => {
-      for (const operation of SIGNED) {
-        const request = requestOf(operation, SAMPLES[operation]);
-        const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
-        const signature = signPayload(other, 'demo-secret');
-        const flaws: [object, number][] = [
-          [{ 'x-txc-apikey': 'another' }, 401],
-          [{ 'x-txc-signature': signature }, 401],
-          [{ 'x-txc-payload': other, 'x-txc-signature': signature }, 400],
-        ];
-        for (const [flaw, status] of flaws)
-          expect(side.send({ ...request, headers: { ...request.headers, ...flaw } }).status).toBe(status);
-        expect(side.send(request).status, operation).toBe(200);
-      }
+    SIGNED,
+    (side, name) => {
+      const request = requestOf(name, SAMPLES[name]);
+      const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
+      const signature = signPayload(other, 'demo-secret');
+      const statuses = [
+        { 'x-txc-apikey': 'another' },
+        { 'x-txc-signature': signature },
+        { 'x-txc-payload': other, 'x-txc-signature': signature },
+        {},
+      ].map((flaw) => side.send({ ...request, headers: { ...request.headers, ...flaw } }).status);
+      expect(statuses, name).toEqual([401, 401, 400, 200]);
     },
-    async (side) =>
-      expect(await side.ask('myCodes', {}, 'another')).toMatchObject({ kind: 'refused', status: 401 }),
   ),
-  header('X-TXC-APIKEY', () => 'demo-key'),
-  header('X-TXC-PAYLOAD', encodePayload),
-  header('X-TXC-SIGNATURE', (body) => signPayload(encodePayload(body), 'demo-secret')),
+  wire(
+    'order history takes a bearer token and no signature',
+    'bearer token',
+    ['orderHistory'],
+    (side, name) => {
+      const request = requestOf(name);
+      const statusOf = (authorization: object) =>
+        side.send({ ...request, headers: { ...authorization } }).status;
+      expect(statusOf({ authorization: 'Bearer another' })).toBe(401);
+      expect([statusOf({}), statusOf(request.headers)]).toEqual([401, 200]);
+    },
+  ),
+  wire(
+    'public operations need no key, on the same paths at both base addresses',
+    'public without authentication, both base addresses, path prefix',
+    ['miningPool', 'ping'],
+    (side, name) => {
+      expect(side.send({ ...requestOf(name), headers: {} }).status).toBe(200);
+      expect(SIMULATED.filter(({ path }) => !path.startsWith('/api/v4/'))).toEqual([]);
+    },
+  ),
   {
     title: 'a private error has code, message and errors by parameter',
     rows: ['all rule private error object'],
@@ -211,26 +198,11 @@ const rules: readonly Case[] = [
     rows: ['all rule permissions'],
     options: { keys: [{ key: 'demo-key', secret: 'demo-secret', account: 'main', permissions: ['info'] }] },
     async check(side) {
-      expect(await side.ask('myCodes', SAMPLES.myCodes)).toMatchObject({ kind: 'done' });
+      await done(side, 'myCodes');
       for (const name of SIGNED.filter((one) => OPERATIONS[one].effect !== 'reads'))
         expect(await side.ask(name, SAMPLES[name])).toMatchObject({ kind: 'refused', status: 403 });
     },
   },
-  wire(
-    'order history takes a bearer token and no signature',
-    'bearer token',
-    (side) => {
-      const request = requestOf('orderHistory', {});
-      const statusOf = (headers: Record<string, string>) => side.send({ ...request, headers }).status;
-      expect(statusOf({ authorization: 'Bearer another' })).toBe(401);
-      expect([statusOf({}), statusOf(request.headers)]).toEqual([401, 200]);
-    },
-    async (side) => {
-      const { headers } = await sentFor(side, 'orderHistory');
-      expect(headers['authorization']).toBe('Bearer demo-token');
-      expect(Object.keys(headers).filter((name) => name.startsWith('x-txc'))).toEqual([]);
-    },
-  ),
   {
     title: 'ping is answered with an array of pong alone, and the client tells how long that took',
     rows: ['ping operation GET /api/v4/public/ping'],
@@ -238,28 +210,7 @@ const rules: readonly Case[] = [
       expect(await done(side, 'ping')).toEqual(side.kind === 'raw' ? ['pong'] : expect.any(Number));
     },
   },
-  wire(
-    'public operations need no key, and the client shows none',
-    'public without authentication',
-    (side) => {
-      const request = { method: 'GET', path: OPERATIONS.ping.path, headers: {}, body: '' };
-      expect(side.send(request).status).toBe(200);
-    },
-    async (side) => {
-      const { headers } = await sentFor(side, 'miningPool');
-      expect(Object.keys(headers).filter((name) => /^(x-txc|authorization)/.test(name))).toEqual([]);
-    },
-  ),
-  wire(
-    'the same paths are served on both base addresses',
-    'both base addresses, path prefix',
-    () => expect(SIMULATED.filter(({ path }) => !path.startsWith('/api/v4/'))).toEqual([]),
-    async (side) => (side.kind === 'client' ? twoBases(side.url) : undefined),
-  ),
 ];
-
-/** Once more with nothing changed but what must be new. */
-const AGAIN: Partial<Record<OperationName, object>> = { withdrawPay: { unique_id: 'w-again' } };
 
 const uncached: readonly Case[] = ROWS.filter(({ name }) => name === 'not cached').map((row) => ({
   title: `an answer of ${row.operation} may not be kept, and the next request is answered anew`,
@@ -268,10 +219,15 @@ const uncached: readonly Case[] = ROWS.filter(({ name }) => name === 'not cached
   async check(side) {
     const operation = row.operation ?? expect.fail('a rule of an operation');
     if (side.kind === 'raw') {
-      const { headers } = side.exchange.handle(requestOf(operation, SAMPLES[operation]), Date.now());
-      expect(headers['cache-control']).toBe('no-store');
-    } else await done(side, operation, SAMPLES[operation]);
-    await done(side, operation, { ...SAMPLES[operation], ...AGAIN[operation] });
+      const answer = side.exchange.handle(requestOf(operation, SAMPLES[operation]), Date.now());
+      expect(answer.headers['cache-control']).toBe('no-store');
+    } else await done(side, operation);
+    // Once more with nothing changed but what must be new.
+    await done(
+      side,
+      operation,
+      operation === 'withdrawPay' ? but(operation, { unique_id: 'w-again' }) : undefined,
+    );
     if (side.kind === 'client') expect(side.sent).toHaveLength(2);
   },
 }));
@@ -302,8 +258,9 @@ const limits: readonly Case[] = NAMES.filter((name) => OPERATIONS[name].limit !=
 export const WIRE_CASES: readonly Case[] = [
   ...operations,
   ...replies,
-  ...rules,
+  ...headers,
   ...envelope,
+  ...rules,
   ...uncached,
   ...limits,
 ];

@@ -3,35 +3,31 @@ import { parse } from 'yaml';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import type { Schema } from '../docs/openapi-exchange.ts';
 
-export type RowKind = 'operation' | 'request' | 'reply' | 'rule' | 'state' | 'status' | 'code' | 'limit';
-
 /** One thing that the API document says. */
 export interface Row {
-  /** Method and path of its operation, or that it holds for all. */
-  readonly section: string;
   /** Null where it holds for more than one operation. */
   readonly operation: OperationName | null;
-  readonly kind: RowKind;
+  /** operation, request, reply, rule, state, status, code or limit */
+  readonly kind: string;
   /** Of a reply the path of a field, `[]` for each element of a list. */
   readonly name: string;
-  /** Type and rules, in short; of a reply its type. */
+  /** Of a reply its type; else empty. */
   readonly says: string;
 }
 
 /** Names a row in cases and tables. */
 export const rowId = ({ operation, kind, name }: Row): string => `${operation ?? 'all'} ${kind} ${name}`;
 
+interface Content {
+  readonly content: { readonly 'application/json': { readonly schema: Schema } };
+}
+
 interface Described {
   readonly operationId: OperationName;
-  readonly summary: string;
   readonly requestBody?: Content;
   readonly responses: Readonly<Record<string, Content & { readonly description: string }>>;
   readonly 'x-limit'?: { readonly requests: number; readonly seconds: number };
   readonly 'x-says'?: readonly string[];
-}
-
-interface Content {
-  readonly content: { readonly 'application/json': { readonly schema: Schema } };
 }
 
 interface Document {
@@ -45,62 +41,45 @@ export const DOCUMENT = parse(readFileSync(FILE, 'utf8')) as Document;
 /** What the API document says: its operations, fields, rules, states, codes and limits. */
 export const ROWS: readonly Row[] = [
   ...Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).flatMap(([method, operation]) =>
-      rowsOf(`${method.toUpperCase()} ${path}`, operation),
+    Object.entries(methods).flatMap(([method, described]) =>
+      rowsOf(`${method.toUpperCase()} ${path}`, described),
     ),
   ),
-  ...rowsThatSay(DOCUMENT['x-says'], { section: 'All operations', operation: null }),
+  ...DOCUMENT['x-says'].map((line) => rowThatSays(line, null)),
 ];
 
 export function schemaOf({ content }: Content): Schema {
   return content['application/json'].schema;
 }
 
-function rowsOf(section: string, described: Described): Row[] {
-  const { operationId: operation, summary, requestBody, responses } = described;
-  const { 'x-limit': limit, 'x-says': says = [] } = described;
-  const row = (kind: RowKind, name: string, text: string): Row => {
-    return { section, operation, kind, name, says: text };
-  };
+function rowsOf(endpoint: string, described: Described): Row[] {
+  const {
+    operationId: operation,
+    requestBody,
+    responses,
+    'x-limit': limit,
+    'x-says': lines = [],
+  } = described;
+  const row = (kind: string, name: string, says = ''): Row => ({ operation, kind, name, says });
+  const fields = requestBody === undefined ? {} : (schemaOf(requestBody).properties ?? {});
   const statuses = Object.entries(responses).filter(
     ([status, { description }]) => status !== 'default' && description !== 'done',
   );
+  const reply = responses['200'] === undefined ? [] : leavesOf(schemaOf(responses['200']), '');
   return [
-    row('operation', section, summary),
-    ...(requestBody === undefined ? [] : fieldsOf(schemaOf(requestBody))).map(([name, text]) =>
-      row('request', name, text),
-    ),
-    ...statuses.map(([status, { description }]) => row('status', status, description)),
-    ...(responses['200'] === undefined ? [] : leavesOf(schemaOf(responses['200']), '')).map(([name, type]) =>
-      row('reply', name, type),
-    ),
-    ...(limit === undefined
-      ? []
-      : [row('limit', `${limit.requests} in ${limit.seconds} s`, 'requests of one account')]),
-    ...rowsThatSay(says, { section, operation }),
+    row('operation', endpoint),
+    ...Object.keys(fields).map((name) => row('request', name)),
+    ...statuses.map(([status]) => row('status', status)),
+    ...reply.map(([name, type]) => row('reply', name, type)),
+    ...(limit === undefined ? [] : [row('limit', `${limit.requests} in ${limit.seconds} s`)]),
+    ...lines.map((line) => rowThatSays(line, operation)),
   ];
 }
 
-/** `kind name | what it says`. */
-function rowsThatSay(lines: readonly string[], of: Pick<Row, 'section' | 'operation'>): Row[] {
-  return lines.map((line) => {
-    const [id = '', says = ''] = line.split(' | ');
-    const [kind, ...name] = id.split(' ');
-    return { ...of, kind: kind as RowKind, name: name.join(' '), says };
-  });
-}
-
-function typeOf({ type, anyOf, enum: values }: Schema): string {
-  return (
-    anyOf?.map(typeOf).join(' or ') ?? type?.toString() ?? (Array.isArray(values) ? 'string' : 'anything')
-  );
-}
-
-function fieldsOf({ properties = {}, required = [] }: Schema): [string, string][] {
-  return Object.entries(properties).map(([name, field]) => {
-    const parts = [typeOf(field), required.includes(name) ? 'required' : '', field.description ?? ''];
-    return [name, parts.filter((part) => part !== '').join('; ')];
-  });
+/** Of a line `kind name | what it says`. */
+function rowThatSays(line: string, operation: OperationName | null): Row {
+  const [, kind = '', name = ''] = /^(\w+) (.*?) \|/.exec(line) ?? [];
+  return { operation, kind, name, says: '' };
 }
 
 /** The fields of a reply by their path, each with its type. */
@@ -117,108 +96,80 @@ function leavesOf({ type, anyOf, items, properties }: Schema, path: string): [st
 }
 
 /**
- * Under the id of a row requests that are samples with other fields, or without those that are "-". `->` is a refusal:
- * status, code and field, what its message says, and `sent` where only the exchange can know. `=>` is what the reply says.
+ * The id of a row and a request that it is about: a sample with other fields, or without those that are "-". `->` is a
+ * refusal: status, code and field, what its message says, and `sent` where only the exchange can know. `=>` is what the
+ * reply says.
  */
 const REQUESTS = `
-createStockMarketOrder status 400
-  {"amount":"1000001"} -> 400 32 amount /./ sent
-createStockMarketOrder status 422
-  {"side":7} -> 422 30 side
-withdrawPay request ticker
-  {"ticker":"XMR","amount":"1","network":"XMR"} -> 400 30 ticker /can_deposit/ sent
-  without ticker -> 422 30 ticker
-withdrawPay request amount
-  without amount -> 422 30 amount
-withdrawPay request address
-  without address -> 422 30 address
-withdrawPay request unique_id
-  without unique_id -> 422 30 unique_id
-withdrawPay request provider
-  {"ticker":"EUR","network":"-"} -> 422 30 provider /./ sent
-  {"ticker":"EUR","network":"-","provider":"NOBODY"} -> 400 30 provider /./ sent
-withdrawPay request network
-  {"network":"NOWHERE"} -> 400 30 network /./ sent
-withdrawPay rule fee on top
-  {"amount":"999998"} -> 400 32 amount /./ sent
-syncKillSwitch request market
-  {"market":"-"} -> 422 30 market /required/
-syncKillSwitch request types
-  {"types":["spot","options"]} -> 422 30 types
-  {"types":null} => /"types":\\["spot","margin","futures"\\]/
-myCodes request limit
-  {"limit":"10"} -> 422 30 limit
-miningHashrate request interval
-  {"interval":"often"} -> 422 30 interval
-createNewAddress request ticker
-  without ticker -> 422 30 ticker
-createNewAddress request network
-  {"ticker":"USDT","network":"-"} => /"address":"0x/
-  {"ticker":"USDT","network":"TRC20"} => /"address":"T/
-createNewAddress request type
-  {"ticker":"BTC","network":"-"} => /"address":"bc1q/
-  {"ticker":"LTC","network":"-"} => /"address":"ltc1q/
-  {"ticker":"BTC","network":"-","type":"p2sh-segwit"} => /"address":"3/
-  {"ticker":"ETH","network":"-","type":"bech32"} -> 400 30 type
-  {"ticker":"BTC","network":"-","type":"legacy"} -> 400 30 type
-createStockMarketOrder request market
-  without market -> 422 30 market /required/
-createStockMarketOrder request side
-  without side -> 422 30 side /required/
-createStockMarketOrder request amount
-  {"amount":60} => /"amount":"60"/
-  without amount -> 422 30 amount /required/
-createStockMarketOrder request client_order_id
-  {"client_order_id":"aZ-09._"} => /"client_order_id":"aZ-09\\._"/
-  without client_order_id => /"client_order_id":""/
-createStockMarketOrder request stp
-  {"stp":"maybe"} -> 422 30 stp
-  {"stp":"cancel_old"} => /"stp":"cancel_old"/
-  {"stp":"cancel_new"} => /"stp":"cancel_new"/
-  {"stp":"cancel_both"} => /"stp":"cancel_both"/
-  {"stp":"no"} => /"stp":"no"/
-createStockMarketOrder rule minimum total
-  {"amount":"4.99"} -> 400 32 amount /less than min amount 5 Min amount step = 0\\.01/ sent
-createStockMarketOrder rule minimum amount
-  {"side":"sell","amount":"0.00009"} -> 400 32 amount /min amount 0\\.0001 Min amount step = / sent
-createStockMarketOrder code 30 required
-  {"amount":"-"} -> 422 30 amount /required/
-createStockMarketOrder code 30 side
-  {"side":"hold"} -> 422 30 side /buy or sell/
-createStockMarketOrder code 31 not available
-  {"market":"NO_MARKET"} -> 400 31 market /not available/ sent
-createStockMarketOrder code 31 empty
-  {"market":""} -> 422 31 market /empty string/
-createStockMarketOrder code 32 not numeric
-  {"amount":"much"} -> 422 32 amount /numeric string or number/
-createStockMarketOrder code 32 balance
-  {"amount":"99999999"} -> 400 32 amount /[Nn]ot enough balance/ sent
-createStockMarketOrder code 32 minimum
-  {"side":"sell","amount":"0.0100001"} -> 400 32 amount /Min amount step = 0\\.000001/ sent
-createStockMarketOrder code 36 string
-  {"client_order_id":7} -> 422 36 client_order_id /must be a string/
-syncKillSwitch code 30 market
-  without market -> 422 30 market /required/
-syncKillSwitch code 30 timeout
-  without timeout -> 422 30 timeout /required/
-syncKillSwitch code 30 below 5
-  {"timeout":"4"} -> 422 30 timeout /should be at least 5/
-syncKillSwitch code 31 not available
-  {"market":"NO_MARKET"} -> 422 31 market /not available/ sent
-miningHashrate code 422 timestamp
-  {"from":1700007200,"to":1700000000} -> 422 422 from /^$/
-  {"from":4000000000,"to":4000003600} -> 422 422 from /^$/ sent
-syncKillSwitch limit timeout
-  {"timeout":"601"} -> 422 30 timeout
-myCodes limit limit
-  {"limit":0} -> 422 30 limit
-  {"limit":101} -> 422 30 limit
-myCodes limit offset
-  {"offset":-1} -> 422 30 offset
-  {"offset":10001} -> 422 30 offset
-createStockMarketOrder limit client_order_id
-  {"client_order_id":"a/b"} -> 422 36 client_order_id
+createStockMarketOrder status 400 | {"amount":"1000001"} -> 400 32 amount /./ sent
+createStockMarketOrder status 422 | {"side":7} -> 422 30 side
+withdrawPay request ticker | {"ticker":"XMR","amount":"1","network":"XMR"} -> 400 30 ticker /can_deposit/ sent
+withdrawPay request ticker | without ticker -> 422 30 ticker
+withdrawPay request amount | without amount -> 422 30 amount
+withdrawPay request address | without address -> 422 30 address
+withdrawPay request unique_id | without unique_id -> 422 30 unique_id
+withdrawPay request provider | {"ticker":"EUR","network":"-"} -> 422 30 provider /./ sent
+withdrawPay request provider | {"ticker":"EUR","network":"-","provider":"NOBODY"} -> 400 30 provider /./ sent
+withdrawPay request network | {"network":"NOWHERE"} -> 400 30 network /./ sent
+withdrawPay rule fee on top | {"amount":"999998"} -> 400 32 amount /./ sent
+syncKillSwitch request market | {"market":"-"} -> 422 30 market /required/
+syncKillSwitch request types | {"types":["spot","options"]} -> 422 30 types
+syncKillSwitch request types | {"types":null} => /"types":\\["spot","margin","futures"\\]/
+myCodes request limit | {"limit":"10"} -> 422 30 limit
+miningHashrate request interval | {"interval":"often"} -> 422 30 interval
+createNewAddress request ticker | without ticker -> 422 30 ticker
+createNewAddress request network | {"ticker":"USDT","network":"-"} => /"address":"0x/
+createNewAddress request network | {"ticker":"USDT","network":"TRC20"} => /"address":"T/
+createNewAddress request type | {"ticker":"BTC","network":"-"} => /"address":"bc1q/
+createNewAddress request type | {"ticker":"LTC","network":"-"} => /"address":"ltc1q/
+createNewAddress request type | {"ticker":"BTC","network":"-","type":"p2sh-segwit"} => /"address":"3/
+createNewAddress request type | {"ticker":"ETH","network":"-","type":"bech32"} -> 400 30 type
+createNewAddress request type | {"ticker":"BTC","network":"-","type":"legacy"} -> 400 30 type
+createStockMarketOrder request market | without market -> 422 30 market /required/
+createStockMarketOrder request side | without side -> 422 30 side /required/
+createStockMarketOrder request amount | {"amount":60} => /"amount":"60"/
+createStockMarketOrder request amount | without amount -> 422 30 amount /required/
+createStockMarketOrder request client_order_id | {"client_order_id":"aZ-09._"} => /"client_order_id":"aZ-09\\._"/
+createStockMarketOrder request client_order_id | without client_order_id => /"client_order_id":""/
+createStockMarketOrder request stp | {"stp":"maybe"} -> 422 30 stp
+createStockMarketOrder request stp | {"stp":"cancel_old"} => /"stp":"cancel_old"/
+createStockMarketOrder request stp | {"stp":"cancel_new"} => /"stp":"cancel_new"/
+createStockMarketOrder request stp | {"stp":"cancel_both"} => /"stp":"cancel_both"/
+createStockMarketOrder request stp | {"stp":"no"} => /"stp":"no"/
+createStockMarketOrder rule minimum total | {"amount":"4.99"} -> 400 32 amount /less than min amount 5 Min amount step = 0\\.01/ sent
+createStockMarketOrder rule minimum amount | {"side":"sell","amount":"0.00009"} -> 400 32 amount /min amount 0\\.0001 Min amount step = / sent
+createStockMarketOrder code 30 required | {"amount":"-"} -> 422 30 amount /required/
+createStockMarketOrder code 30 side | {"side":"hold"} -> 422 30 side /buy or sell/
+createStockMarketOrder code 31 not available | {"market":"NO_MARKET"} -> 400 31 market /not available/ sent
+createStockMarketOrder code 31 empty | {"market":""} -> 422 31 market /empty string/
+createStockMarketOrder code 32 not numeric | {"amount":"much"} -> 422 32 amount /numeric string or number/
+createStockMarketOrder code 32 balance | {"amount":"99999999"} -> 400 32 amount /[Nn]ot enough balance/ sent
+createStockMarketOrder code 32 minimum | {"side":"sell","amount":"0.0100001"} -> 400 32 amount /Min amount step = 0\\.000001/ sent
+createStockMarketOrder code 36 string | {"client_order_id":7} -> 422 36 client_order_id /must be a string/
+syncKillSwitch code 30 market | without market -> 422 30 market /required/
+syncKillSwitch code 30 timeout | without timeout -> 422 30 timeout /required/
+syncKillSwitch code 30 below 5 | {"timeout":"4"} -> 422 30 timeout /should be at least 5/
+syncKillSwitch code 31 not available | {"market":"NO_MARKET"} -> 422 31 market /not available/ sent
+miningHashrate code 422 timestamp | {"from":1700007200,"to":1700000000} -> 422 422 from /^$/
+miningHashrate code 422 timestamp | {"from":4000000000,"to":4000003600} -> 422 422 from /^$/ sent
+syncKillSwitch limit timeout | {"timeout":"601"} -> 422 30 timeout
+myCodes limit limit | {"limit":0} -> 422 30 limit
+myCodes limit limit | {"limit":101} -> 422 30 limit
+myCodes limit offset | {"offset":-1} -> 422 30 offset
+myCodes limit offset | {"offset":10001} -> 422 30 offset
+createStockMarketOrder limit client_order_id | {"client_order_id":"a/b"} -> 422 36 client_order_id
 `;
+
+/** A refusal as a request is answered with it. */
+export interface Refused {
+  readonly status: number;
+  readonly code: number;
+  readonly field: string;
+  /** What its message says. */
+  readonly says: RegExp;
+  /** Whether only the exchange can know, so that the client sends it. */
+  readonly sent: boolean;
+}
 
 /** One request that a row is about. */
 export interface Example {
@@ -227,39 +178,24 @@ export interface Example {
   readonly text: string;
   /** Other fields than those of the sample; undefined for none. */
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly expected: { readonly says: RegExp } & (
-    | { readonly kind: 'reply' }
-    | { readonly kind: 'refusal'; status: number; code: number; field: string; sent: boolean }
-  );
+  /** How it is refused, or what the reply says. */
+  readonly expected: Refused | RegExp;
 }
 
-export const EXAMPLES: readonly Example[] = readExamples();
+export const EXAMPLES: readonly Example[] = REQUESTS.trim().split('\n').map(readExample);
 
-function readExamples(): Example[] {
-  const examples: Example[] = [];
-  let row: Row | undefined;
-  for (const line of REQUESTS.trim().split('\n')) {
-    if (!line.startsWith(' ')) row = ROWS.find((one) => rowId(one) === line);
-    else if (row !== undefined) examples.push(readExample(row, line.trim()));
-    if (row === undefined) throw new Error(`no row is called ${line}`);
-  }
-  return examples;
-}
-
-function readExample(row: Row, text: string): Example {
+function readExample(line: string): Example {
+  const [id, text = ''] = line.split(' | ');
+  const row = ROWS.find((one) => rowId(one) === id);
+  if (row === undefined) throw new Error(`no row is called ${id}`);
   const [, given = '', arrow, rest = ''] = /^(.+) ([-=]>) (.+)$/.exec(text) ?? [];
   const json = given.replace(/^without (\w+)$/, '{"$1":"-"}');
-  const fields = JSON.parse(json, (_name, value: unknown) => (value === '-' ? undefined : value)) as object;
-  const removed = [...json.matchAll(/"(\w+)":"-"/g)].map(([, name]) => [name, undefined]);
+  const entries = Object.entries(JSON.parse(json) as object) as [string, unknown][];
+  const fields = Object.fromEntries(
+    entries.map(([name, value]) => [name, value === '-' ? undefined : value]),
+  );
   const says = new RegExp(/\/(.+)\//.exec(rest)?.[1] ?? '');
   const [status, code, field = ''] = rest.split(' ');
-  const refusal = { kind: 'refusal', status: Number(status), code: Number(code), field } as const;
-  const expected =
-    arrow === '=>' ? ({ kind: 'reply' } as const) : { ...refusal, sent: rest.endsWith(' sent') };
-  return {
-    row,
-    text,
-    fields: { ...fields, ...Object.fromEntries(removed) },
-    expected: { says, ...expected },
-  };
+  const refused = { status: Number(status), code: Number(code), field, says, sent: rest.endsWith(' sent') };
+  return { row, text, fields, expected: arrow === '=>' ? says : refused };
 }

@@ -85,19 +85,10 @@ describe('a client that a generator made of docs/openapi/exchange.yaml', () => {
     expect(reply !== undefined && ajv.validate(schemaOf(reply), data), ajv.errorsText()).toBe(true);
   });
 
-  it('is promised no body where the document gives no shape of one', () => {
-    expect(described('createStockMarketOrder').responses['503']).toEqual({
-      description: 'temporarily unavailable',
-    });
-  });
-
   it('is refused with the error object of the document', async () => {
     const { status, data } = await ask('syncKillSwitch', but('syncKillSwitch', { timeout: '4' }));
     expect(status).toBe(422);
-    expect(data).toMatchObject({
-      code: 30,
-      message: 'Validation failed',
-      errors: { timeout: expect.anything() },
-    });
+    const errors = { timeout: expect.anything() as unknown };
+    expect(data).toMatchObject({ code: 30, message: 'Validation failed', errors });
   });
 });

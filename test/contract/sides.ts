@@ -8,6 +8,7 @@ import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openClient } from '../exchange/open.ts';
+import { SAMPLES as CALLS } from '../exchange/samples.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
 import { openServer } from '../simulator/trader.ts';
 
@@ -30,13 +31,12 @@ type Outcome =
 /** One way to use the exchange. Fields are written as the document writes them. */
 interface Side {
   readonly exchange: SimulatedExchange;
-  readonly ask: (operation: OperationName, fields?: Fields, key?: string) => Promise<Outcome>;
+  readonly ask: (operation: OperationName, fields?: Fields) => Promise<Outcome>;
 }
 
-export interface ClientSide extends Side {
+interface ClientSide extends Side {
   readonly kind: 'client';
   readonly client: Client;
-  readonly url: string;
   /** What went over the wire. */
   readonly sent: readonly (WireRequest & WireContent)[];
 }
@@ -80,54 +80,38 @@ function outcomeOf(error: unknown): Outcome {
   }
   if (!(error instanceof ApiError)) throw error;
   const { status, message } = error;
-  const { code, errors } =
-    error instanceof RefusedError ? { code: error.code, errors: error.fields } : { code: null, errors: {} };
+  const { code, fields: errors } = error instanceof RefusedError ? error : { code: null, fields: {} };
   return { kind: 'refused', status, code, message, errors };
 }
 
-const DEMO = {
-  credentials: () => ({ key: 'demo-key', secret: 'demo-secret' }),
-  accessToken: () => 'demo-token',
-};
-
 /** The client over real HTTP, until the test ends. */
 export async function openClientSide(options: ExchangeOptions): Promise<ClientSide> {
-  const server = await openServer({ exchange: options });
-  const wire = createTransport({ clock: createSystemClock(), bases: [server.url] });
+  const { url, exchange } = await openServer({ exchange: options });
+  const wire = createTransport({ clock: createSystemClock(), bases: [url] });
   const sent: (WireRequest & WireContent)[] = [];
-  let key = 'demo-key';
-  const client = openClient(server.url, {
-    ...DEMO,
-    credentials: () => ({ ...DEMO.credentials(), key }),
-    transport: {
-      ...wire,
-      send(request, settled) {
-        const content = () => {
-          const signed = request.content();
-          sent.push({ ...request, ...signed });
-          return signed;
-        };
-        return wire.send({ ...request, content }, settled);
-      },
-    },
-  });
-  return {
-    kind: 'client',
-    exchange: server.exchange,
-    client,
-    url: server.url,
-    sent,
-    async ask(operation, fields = {}, as = 'demo-key') {
-      key = as;
-      const isPublic = OPERATIONS[operation].authentication === 'none';
-      const call = client[operation] as (request?: unknown) => Promise<unknown>;
-      try {
-        return { kind: 'done', value: await (isPublic ? call() : call(argumentsOf(operation, fields))) };
-      } catch (error) {
-        return outcomeOf(error);
-      }
-    },
+  const send: typeof wire.send = (request, settled) => {
+    const content = () => {
+      const written = request.content();
+      sent.push({ ...request, ...written });
+      return written;
+    };
+    return wire.send({ ...request, content }, settled);
   };
+  const client = openClient(url, {
+    credentials: () => ({ key: 'demo-key', secret: 'demo-secret' }),
+    accessToken: () => 'demo-token',
+    transport: { ...wire, send },
+  });
+  const ask: Side['ask'] = async (operation, fields = {}) => {
+    const isPublic = OPERATIONS[operation].authentication === 'none';
+    const call = client[operation] as (request?: unknown) => Promise<unknown>;
+    try {
+      return { kind: 'done', value: await (isPublic ? call() : call(argumentsOf(operation, fields))) };
+    } catch (error) {
+      return outcomeOf(error);
+    }
+  };
+  return { kind: 'client', exchange, client, sent, ask };
 }
 
 /** Raw requests to an exchange in this process. */
@@ -137,56 +121,27 @@ export function openRawSide(options: ExchangeOptions): RawSide {
     const { status, body } = exchange.handle(sent, Date.now());
     return { status, value: body === '' ? '' : (JSON.parse(body) as unknown) };
   };
-  return {
-    kind: 'raw',
-    exchange,
-    send,
-    async ask(operation, fields = {}, key = 'demo-key') {
-      const { status, value } = send(requestOf(operation, fields, key));
-      if (status < 300) return { kind: 'done', value };
-      return { kind: 'refused', status, code: null, message: '', errors: {}, ...(value as object) };
-    },
+  const ask: Side['ask'] = async (operation, fields) => {
+    const { status, value } = send(requestOf(operation, fields));
+    if (status < 300) return { kind: 'done', value };
+    return { kind: 'refused', status, code: null, message: '', errors: {}, ...(value as object) };
   };
+  return { kind: 'raw', exchange, send, ask };
 }
 
 /** A request as the document wants it. */
-export function requestOf(operation: OperationName, fields: Fields = {}, key = 'demo-key'): Sent {
+export function requestOf(operation: OperationName, fields: Fields = {}): Sent {
   const { method, path, authentication } = OPERATIONS[operation];
   if (authentication === 'none') return { method, path, headers: {}, body: '' };
-  if (authentication === 'signed') return signed(fields, { path, key });
+  if (authentication === 'signed') return signed(fields, { path });
   const headers = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
   return { method, path, headers, body: JSON.stringify(fields) };
 }
 
-/** Asks one client with two base addresses, of which the first one is `url`, for a timer at each. */
-export async function twoBases(url: string): Promise<void> {
-  const eu = await openServer();
-  const client = openClient([url, eu.url], DEMO);
-  const timer = { market: 'BTC_USDT', timeoutSeconds: 60 };
-  await client.syncKillSwitch(timer, { base: 0 });
-  expect(eu.exchange.timers()).toHaveLength(0);
-  await client.syncKillSwitch(timer, { base: 1 });
-  expect(eu.exchange.timers()).toHaveLength(1);
-}
-
 /** A request of each operation with all that it can be given, and which the exchange carries out. */
-export const SAMPLES: Readonly<Record<OperationName, Fields>> = {
-  createStockMarketOrder: {
-    market: 'BTC_USDT',
-    side: 'buy',
-    amount: '60',
-    client_order_id: 'bot-1.7_a',
-    stp: 'cancel_new',
-  },
-  orderHistory: { market: 'BTC_USDT', limit: 10 },
-  withdrawPay: { ticker: 'USDT', amount: '10', address: 'TXyz', unique_id: 'w-1', network: 'TRC20' },
-  syncKillSwitch: { market: 'BTC_USDT', timeout: '60', types: ['spot', 'margin'] },
-  myCodes: { limit: 2, offset: 1 },
-  miningHashrate: { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' },
-  createNewAddress: { ticker: 'XRP', network: 'XRP' },
-  miningPool: {},
-  ping: {},
-};
+export const SAMPLES = Object.fromEntries(
+  CALLS.map(({ name, fields }) => [name, JSON.parse(`{${fields}}`) as Fields]),
+) as Readonly<Record<OperationName, Fields>>;
 
 /** The sample of the operation with other fields; undefined leaves one out. */
 export function but(operation: OperationName, fields: Fields): Fields {
@@ -194,8 +149,12 @@ export function but(operation: OperationName, fields: Fields): Fields {
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
-/** The value of a request that is carried out; fails the test where it is not. */
-export async function done(side: AnySide, operation: OperationName, fields: Fields = {}): Promise<unknown> {
+/** The value of a request that is carried out, of the sample where no fields are given; else fails the test. */
+export async function done(
+  side: AnySide,
+  operation: OperationName,
+  fields = SAMPLES[operation],
+): Promise<unknown> {
   const outcome = await side.ask(operation, fields);
   if (outcome.kind === 'done') return outcome.value;
   return expect.fail(`${operation} ${JSON.stringify(fields)}: ${JSON.stringify(outcome)}`);
