@@ -3,8 +3,9 @@ import { type Limit, OPERATIONS, type Operation, type OperationName } from '../.
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { decoderOf } from '../../src/exchange/validate.ts';
 import { OPERATIONS as SIMULATED } from '../../src/simulator/operations.ts';
+import { fieldsOf } from '../exchange/samples.ts';
 import { ROWS, rowId } from './document.ts';
-import { but, type Case, done, type RawSide, requestOf, SAMPLES } from './sides.ts';
+import { but, type Case, done, type RawSide, requestOf } from './sides.ts';
 
 const NAMES = Object.keys(OPERATIONS) as OperationName[];
 const SIGNED = NAMES.filter((name) => OPERATIONS[name].authentication === 'signed');
@@ -85,7 +86,7 @@ const headers: readonly Case[] = ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNAT
     `${header}, empty errors`,
     SIGNED,
     (side, name) => {
-      const request = requestOf(name, SAMPLES[name]);
+      const request = requestOf(name, fieldsOf(name));
       const { [header.toLowerCase()]: _, ...left } = request.headers;
       const { status, value } = side.send({ ...request, headers: left });
       expect(status, name).toBe(400);
@@ -109,10 +110,10 @@ const envelope: readonly Case[] = SIGNED.map((operation) => {
     [operation],
     (side, name) => {
       for (const flaw of flaws) {
-        const request = requestOf(name, { ...SAMPLES[name], ...flaw });
+        const request = requestOf(name, { ...fieldsOf(name), ...flaw });
         expect(side.send(request).status, JSON.stringify(flaw)).toBe(400);
       }
-      const request = requestOf(name, SAMPLES[name]);
+      const request = requestOf(name, fieldsOf(name));
       expect([side.send(request).status, side.send(request).status]).toEqual([200, 429]);
     },
   );
@@ -125,7 +126,7 @@ const rules: readonly Case[] = [
     NAMES,
     (side, name) => {
       const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
-      const { status, value } = side.send({ ...requestOf(name, SAMPLES[name]), method });
+      const { status, value } = side.send({ ...requestOf(name, fieldsOf(name)), method });
       expect(status, name).toBeGreaterThanOrEqual(400);
       if (method === 'POST')
         expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
@@ -136,7 +137,7 @@ const rules: readonly Case[] = [
     'Content-type',
     [...SIGNED, 'orderHistory'],
     (side, name) => {
-      const request = requestOf(name, SAMPLES[name]);
+      const request = requestOf(name, fieldsOf(name));
       const { 'content-type': _, ...untyped } = request.headers;
       for (const typed of [untyped, { ...untyped, 'content-type': 'text/plain' }]) {
         const { status, value } = side.send({ ...request, headers: typed });
@@ -151,7 +152,7 @@ const rules: readonly Case[] = [
     'X-TXC-APIKEY, X-TXC-PAYLOAD, X-TXC-SIGNATURE',
     SIGNED,
     (side, name) => {
-      const request = requestOf(name, SAMPLES[name]);
+      const request = requestOf(name, fieldsOf(name));
       const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
       const signature = signPayload(other, 'demo-secret');
       const statuses = [
@@ -200,7 +201,7 @@ const rules: readonly Case[] = [
     async check(side) {
       await done(side, 'myCodes');
       for (const name of SIGNED.filter((one) => OPERATIONS[one].effect !== 'reads'))
-        expect(await side.ask(name, SAMPLES[name])).toMatchObject({ kind: 'refused', status: 403 });
+        expect(await side.ask(name, fieldsOf(name))).toMatchObject({ kind: 'refused', status: 403 });
     },
   },
   {
@@ -219,7 +220,7 @@ const uncached: readonly Case[] = ROWS.filter(({ name }) => name === 'not cached
   async check(side) {
     const operation = row.operation ?? expect.fail('a rule of an operation');
     if (side.kind === 'raw') {
-      const answer = side.exchange.handle(requestOf(operation, SAMPLES[operation]), Date.now());
+      const answer = side.exchange.handle(requestOf(operation, fieldsOf(operation)), Date.now());
       expect(answer.headers['cache-control']).toBe('no-store');
     } else await done(side, operation);
     // Once more with nothing changed but what must be new.

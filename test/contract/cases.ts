@@ -1,11 +1,12 @@
 import { expect } from 'vitest';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
+import type { Fields } from '../exchange/samples.ts';
 import { send } from '../simulator/raw-client.ts';
 import { openServer } from '../simulator/trader.ts';
 import { WIRE_CASES } from './cases-wire.ts';
 import { EXAMPLES, type Refused, rowId } from './document.ts';
-import { type AnySide, but, type Case, done, type Fields, requestOf } from './sides.ts';
+import { type AnySide, but, type Case, done, requestOf } from './sides.ts';
 
 const ORDER = 'createStockMarketOrder';
 const SWITCH = 'syncKillSwitch';

@@ -8,11 +8,9 @@ import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openClient } from '../exchange/open.ts';
-import { SAMPLES as CALLS } from '../exchange/samples.ts';
+import { argumentsOf, type Fields, fieldsOf, SPELLINGS } from '../exchange/samples.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
 import { openServer } from '../simulator/trader.ts';
-
-export type Fields = Readonly<Record<string, unknown>>;
 
 /** What came of a request, told alike for both sides. */
 type Outcome =
@@ -57,19 +55,6 @@ export interface Case {
   readonly rows: readonly string[];
   readonly options?: ExchangeOptions;
   readonly check: (side: AnySide) => Promise<void>;
-}
-
-const SPELLINGS = { client_order_id: 'clientOrderId', unique_id: 'uniqueId', timeout: 'timeoutSeconds' };
-
-/** Fields of the document as arguments of the client. The document counts a buy in the quote currency. */
-function argumentsOf(operation: OperationName, fields: Fields): Fields {
-  const isBuy = operation === 'createStockMarketOrder' && fields['side'] !== 'sell';
-  return Object.fromEntries(
-    Object.entries(isBuy ? { ...fields, amountIn: 'quote' } : fields).map(([field, value]) => {
-      const isSeconds = field === 'timeout' && typeof value === 'string';
-      return [SPELLINGS[field as keyof typeof SPELLINGS] ?? field, isSeconds ? Number(value) : value];
-    }),
-  );
 }
 
 function outcomeOf(error: unknown): Outcome {
@@ -138,14 +123,9 @@ export function requestOf(operation: OperationName, fields: Fields = {}): Sent {
   return { method, path, headers, body: JSON.stringify(fields) };
 }
 
-/** A request of each operation with all that it can be given, and which the exchange carries out. */
-export const SAMPLES = Object.fromEntries(
-  CALLS.map(({ name, fields }) => [name, JSON.parse(`{${fields}}`) as Fields]),
-) as Readonly<Record<OperationName, Fields>>;
-
 /** The sample of the operation with other fields; undefined leaves one out. */
 export function but(operation: OperationName, fields: Fields): Fields {
-  const all = Object.entries({ ...SAMPLES[operation], ...fields });
+  const all = Object.entries({ ...fieldsOf(operation), ...fields });
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
@@ -153,7 +133,7 @@ export function but(operation: OperationName, fields: Fields): Fields {
 export async function done(
   side: AnySide,
   operation: OperationName,
-  fields = SAMPLES[operation],
+  fields = fieldsOf(operation),
 ): Promise<unknown> {
   const outcome = await side.ask(operation, fields);
   if (outcome.kind === 'done') return outcome.value;

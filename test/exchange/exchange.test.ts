@@ -34,14 +34,6 @@ test('a request is signed, and asks whether it may leave, once its connection is
   expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
 });
 
-test('a hung exchange ends when the core gives up: a time-out with unknown outcome', async () => {
-  const server = await serveSilence();
-  const { outcome, cancel } = openExchange(server).start();
-  await expect.poll(() => server.paths.length).toBe(1);
-  cancel();
-  expect(await outcome).toMatchObject({ kind: 'transient', reason: 'timeout', maybeApplied: true });
-});
-
 test('a base address that is not configured settles as not sent', async () => {
   const { sync, ping } = openExchange(await serveReply([]));
   expect(await sync({ base: 7 })).toMatchObject({ kind: 'transient', maybeApplied: false });
