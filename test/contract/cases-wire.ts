@@ -97,13 +97,8 @@ const headers: readonly Case[] = ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNAT
 
 const envelope: readonly Case[] = SIGNED.map((operation) => {
   const own = [`${operation} request request`, `${operation} request nonce`];
-  const flaws = [
-    { request: undefined },
-    { request: '/api/v4/other' },
-    { nonce: undefined },
-    { nonce: '' },
-    { nonce: Date.now() },
-  ];
+  const nonces = [undefined, '', Date.now()].map((nonce) => ({ nonce }));
+  const flaws = [{ request: undefined }, { request: '/api/v4/other' }, ...nonces];
   return wire(
     `the body of ${operation} has its path as request and a nonce that is used once`,
     ['request and nonce', ...own].join(', '),

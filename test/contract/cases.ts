@@ -43,63 +43,36 @@ const examples: readonly Case[] = EXAMPLES.map(({ row, text, fields, expected })
 type Check = (side: AnySide, ask: (fields?: Fields) => Promise<unknown>) => Promise<unknown>;
 
 /** What the exchange does for the sample of an operation with other fields. `rows` are those of the operation. */
-function does(
-  operation: OperationName,
-  [title, rows]: readonly [title: string, rows: string],
-  check: Check,
-  options: ExchangeOptions = OPTIONS,
-): Case {
-  return {
-    title,
+const doesWith =
+  (options: ExchangeOptions) =>
+  (operation: OperationName, title: string, rows: string, check: Check): Case => ({
+    title: `${operation}: ${title}`,
     rows: rows.split(', ').map((row) => `${operation} ${row}`),
     options,
     async check(side) {
       await check(side, (fields = {}) => done(side, operation, but(operation, fields)));
     },
-  };
-}
+  });
+const does = doesWith(OPTIONS);
 
 const balances = (side: AnySide) => side.exchange.books().accounts['main'];
-const BOOKS = (feeRate: string): ExchangeOptions => ({
-  balances: { main: { BTC: '1', USDT: '1000' } },
-  terms: { BTC_USDT: { feeRate } },
-});
-const BUY = { side: 'buy', amount: '600', client_order_id: 'buy' };
-const SELL = { side: 'sell', amount: '0.01', client_order_id: 'sell' };
+const BOOKS = { balances: { main: { BTC: '1', USDT: '1000' } }, terms: { BTC_USDT: { feeRate: '0.01' } } };
+const FILLED = 'request amount, status 200, reply deal_fee, state FILLED';
 
 const ORDERS: readonly Case[] = [
-  does(
-    ORDER,
-    [
-      'a buy counts its amount in the quote currency, a sell in the base currency',
-      'request amount, status 200',
-    ],
-    async (side, ask) => {
-      await ask(BUY);
-      expect(balances(side)).toEqual({ BTC: '1.01', USDT: '400' });
-      await ask(SELL);
-      expect(balances(side)).toEqual({ BTC: '1', USDT: '1000' });
-    },
-    BOOKS('0'),
-  ),
-  does(
-    ORDER,
-    ['a filled order costs its fee, in the quote currency, and is FILLED', 'reply deal_fee, state FILLED'],
-    async (side, ask) => {
-      const filled = { deal_fee: '6', left: '0', status: 'FILLED' };
-      expect(await ask(BUY)).toMatchObject(filled);
-      expect(balances(side)).toEqual({ BTC: '1.01', USDT: '394' });
-      expect(await ask(SELL)).toMatchObject(filled);
-      expect(balances(side)).toEqual({ BTC: '1', USDT: '988' });
-    },
-    BOOKS('0.01'),
-  ),
-  does(ORDER, ['client_order_id is unique', 'limit client_order_id'], async (side, ask) => {
+  doesWith(BOOKS)(ORDER, 'a buy counts quote, a sell base, the fee is quote', FILLED, async (side, ask) => {
+    const filled = { deal_fee: '6', left: '0', status: 'FILLED' };
+    expect(await ask({ side: 'buy', amount: '600', client_order_id: 'buy' })).toMatchObject(filled);
+    expect(balances(side)).toEqual({ BTC: '1.01', USDT: '394' });
+    expect(await ask({ side: 'sell', amount: '0.01', client_order_id: 'sell' })).toMatchObject(filled);
+    expect(balances(side)).toEqual({ BTC: '1', USDT: '988' });
+  }),
+  does(ORDER, 'client_order_id is unique', 'limit client_order_id', async (side, ask) => {
     await ask();
     const used = { status: 400, code: 36, field: 'client_order_id', says: /already used/, sent: true };
     await refuses(side, ORDER, but(ORDER, {}), used);
   }),
-  does(ORDER, ['an exchange that is unavailable answers an order with 503', 'status 503'], async () => {
+  does(ORDER, 'an exchange that is unavailable answers with 503', 'status 503', async () => {
     // The exchange itself never is: its server says so for it.
     const server = await openServer();
     server.addFaults([{ kind: 'maintenance' }]);
@@ -112,139 +85,98 @@ interface Timer {
   readonly cancellationTime: number;
 }
 
-const fires = (row: string, types: readonly string[] | null, left: readonly string[]) =>
-  does(
-    SWITCH,
-    [`a timer with types ${JSON.stringify(types)} cancels those`, `state ${row}`],
-    async (side, ask) => {
-      const order = { side: 'buy', amount: '1', price: '1', market: 'BTC_USDT' } as const;
-      for (const type of ['spot', 'margin', 'futures'] as const)
-        side.exchange.placeOrder({ ...order, type }, Date.now());
-      side.exchange.placeOrder({ ...order, market: 'ETH_USDT', type: 'spot' }, Date.now());
-      side.exchange.advance(((await ask({ types })) as Timer).cancellationTime * 1000);
-      const resting = side.exchange.orders().map(({ market, type }) => `${market} ${type}`);
-      expect(resting).toEqual([...left, 'ETH_USDT spot']);
-    },
-  );
+const fires = (types: readonly string[] | null, row: string, left: readonly string[]) =>
+  does(SWITCH, `a timer with types ${JSON.stringify(types)} cancels those`, row, async (side, ask) => {
+    const order = { side: 'buy', amount: '1', price: '1', market: 'BTC_USDT' } as const;
+    for (const type of ['spot', 'margin', 'futures'] as const)
+      side.exchange.placeOrder({ ...order, type }, Date.now());
+    side.exchange.placeOrder({ ...order, market: 'ETH_USDT', type: 'spot' }, Date.now());
+    side.exchange.advance(((await ask({ types })) as Timer).cancellationTime * 1000);
+    const resting = side.exchange.orders().map(({ market, type }) => `${market} ${type}`);
+    expect(resting).toEqual([...left, 'ETH_USDT spot']);
+  });
+const ARMED = 'limit timeout, state none to active, state active to active';
 
 const TIMERS: readonly Case[] = [
-  does(
-    SWITCH,
-    [
-      'a timer ends 5 to 600 s after its start, and another request updates it',
-      'limit timeout, state none to active, state active to active',
-    ],
-    async (side, ask) => {
-      for (const timeout of ['600', '5', '60']) {
-        const { startTime, cancellationTime } = (await ask({ timeout })) as Timer;
-        expect(cancellationTime - startTime).toBe(Number(timeout));
-        expect(side.exchange.timers()).toMatchObject([{ market: 'BTC_USDT', startTime, cancellationTime }]);
-      }
-    },
-  ),
-  does(
-    SWITCH,
-    ['a timeout of null deletes the timer of the market and no other', 'state active to none'],
-    async (side, ask) => {
-      await ask({ market: 'ETH_USDT' });
-      await ask();
-      await ask({ timeout: null });
-      expect(side.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
-    },
-  ),
-  fires('fires for all types', null, []),
-  fires('fires for its types', ['spot'], ['BTC_USDT margin', 'BTC_USDT futures']),
-  does(
-    SWITCH,
-    ['the timeout is sent as a string, and a number is refused', 'request timeout'],
-    async (side, ask) => {
-      const number = but(SWITCH, { timeout: 60 });
-      if (side.kind === 'raw')
-        expect(await side.ask(SWITCH, number)).toMatchObject({ status: 422, code: 30 });
-      else await ask();
-    },
-  ),
+  does(SWITCH, 'a timer ends 5 to 600 s after its start, and is updated', ARMED, async (side, ask) => {
+    for (const timeout of ['600', '5', '60']) {
+      const { startTime, cancellationTime } = (await ask({ timeout })) as Timer;
+      expect(cancellationTime - startTime).toBe(Number(timeout));
+      expect(side.exchange.timers()).toMatchObject([{ market: 'BTC_USDT', startTime, cancellationTime }]);
+    }
+  }),
+  does(SWITCH, 'null deletes the timer of the market alone', 'state active to none', async (side, ask) => {
+    await ask({ market: 'ETH_USDT' });
+    await ask();
+    await ask({ timeout: null });
+    expect(side.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
+  }),
+  fires(null, 'state fires for all types', []),
+  fires(['spot'], 'state fires for its types', ['BTC_USDT margin', 'BTC_USDT futures']),
+  does(SWITCH, 'a timeout is text, and a number is refused', 'request timeout', async (side, ask) => {
+    const refused = { status: 422, code: 30 };
+    if (side.kind === 'client') await ask();
+    else expect(await side.ask(SWITCH, but(SWITCH, { timeout: 60 }))).toMatchObject(refused);
+  }),
 ];
 
+const SOME = { balances: { main: { USDT: '100' } } };
+const PAID = 'rule fee on top, request amount, status 200';
+const WAYS = 'request network, request provider';
+const PAGES = 'request offset, state Activated';
+const POINTS = 'request account, request from, request to';
+
 const ACCOUNTS: readonly Case[] = [
-  does(
+  doesWith(SOME)(
     'withdrawPay',
-    ['the receiver gets the amount, and the fee comes on top', 'rule fee on top, request amount, status 200'],
+    'the receiver gets the amount, the fee is on top',
+    PAID,
     async (side, ask) => {
       await ask();
       expect(side.exchange.withdrawals()).toMatchObject([{ amount: '10', fee: '3.2', address: 'TXyz' }]);
       expect(balances(side)).toEqual({ USDT: '86.8' });
     },
-    { balances: { main: { USDT: '100' } } },
   ),
-  does(
-    'withdrawPay',
-    [
-      'a withdrawal goes over its network, for USDT ERC20, or through its provider',
-      'request network, request provider',
-    ],
-    async (side, ask) => {
-      await ask({ network: undefined });
-      await ask({ unique_id: 'w-2', network: 'OMNI' });
-      await ask({ unique_id: 'w-3', ticker: 'EUR', provider: 'SEPA', network: undefined });
-      const ways = side.exchange.withdrawals().map(({ network, provider }) => network ?? provider);
-      expect(ways).toEqual(['ERC20', 'OMNI', 'SEPA']);
-    },
-  ),
-  does('withdrawPay', ['a unique_id makes one withdrawal', 'limit unique_id'], async (side, ask) => {
+  does('withdrawPay', 'it goes over its network or its provider', WAYS, async (side, ask) => {
+    await ask({ network: undefined });
+    await ask({ unique_id: 'w-2', network: 'OMNI' });
+    await ask({ unique_id: 'w-3', ticker: 'EUR', provider: 'SEPA', network: undefined });
+    const ways = side.exchange.withdrawals().map(({ network, provider }) => network ?? provider);
+    expect(ways).toEqual(['ERC20', 'OMNI', 'SEPA']);
+  }),
+  does('withdrawPay', 'a unique_id makes one withdrawal', 'limit unique_id', async (side, ask) => {
     await ask();
     const taken = { status: 400, code: 30, field: 'unique_id', says: /already been taken/, sent: true };
     await refuses(side, 'withdrawPay', but('withdrawPay', {}), taken);
   }),
-  does(
-    'myCodes',
-    [
-      'limit and offset choose the page of the codes, and a code is Activated',
-      'request offset, state Activated',
-    ],
-    async (_side, ask) => {
-      const page = async (limit: number, offset: number) =>
-        (await ask({ limit, offset })) as { total: number; data: readonly object[] };
-      const all = await page(100, 0);
-      expect([all.total, all.data.length]).toEqual([150, 100]);
-      for (const code of all.data) expect(code).toMatchObject({ status: 'Activated' });
-      expect((await page(1, 7)).data).toEqual([all.data[7]]);
-      expect((await page(100, 100)).data).toHaveLength(50);
-      expect((await page(1, 10_000)).data).toEqual([]);
-    },
-    { codes: 150 },
-  ),
-  does(
-    'miningHashrate',
-    ['a hashrate is one point for each interval of the account', 'request account, request from, request to'],
-    async (_side, ask) => {
-      const timesOf = async (interval: string) => {
-        const reply = (await ask({ interval })) as { data: { hashrate: { timestamp: number }[] } };
-        expect(reply.data).toMatchObject({ account: 'rig' });
-        return reply.data.hashrate.map(({ timestamp }) => timestamp);
-      };
-      expect(await timesOf('1h')).toEqual([1_700_002_800, 1_700_006_400]);
-      expect(await timesOf('30m')).toHaveLength(4);
-    },
-  ),
-  does(
-    'createNewAddress',
-    ['nobody may create addresses before it is enabled for the account', 'rule disabled by default'],
-    async (side) => {
-      const outcome = await side.ask('createNewAddress', but('createNewAddress', {}));
-      expect(outcome).toMatchObject({ kind: 'refused', status: 403 });
-      expect(side.exchange.addresses()).toEqual([]);
-    },
-    {},
-  ),
-  does(
-    'createNewAddress',
-    ['every request makes another address', 'rule even when unused'],
-    async (side, ask) => {
-      for (let times = 0; times < 3; times += 1) await ask();
-      expect(new Set(side.exchange.addresses().map((made) => made.address)).size).toBe(3);
-    },
-  ),
+  doesWith({ codes: 150 })('myCodes', 'limit and offset choose the page', PAGES, async (_side, ask) => {
+    const page = async (limit: number, offset: number) =>
+      (await ask({ limit, offset })) as { total: number; data: readonly object[] };
+    const all = await page(100, 0);
+    expect([all.total, all.data.length]).toEqual([150, 100]);
+    for (const code of all.data) expect(code).toMatchObject({ status: 'Activated' });
+    expect((await page(1, 7)).data).toEqual([all.data[7]]);
+    expect((await page(100, 100)).data).toHaveLength(50);
+    expect((await page(1, 10_000)).data).toEqual([]);
+  }),
+  does('miningHashrate', 'a point for each interval of the account', POINTS, async (_side, ask) => {
+    const timesOf = async (interval: string) => {
+      const reply = (await ask({ interval })) as { data: { hashrate: { timestamp: number }[] } };
+      expect(reply.data).toMatchObject({ account: 'rig' });
+      return reply.data.hashrate.map(({ timestamp }) => timestamp);
+    };
+    expect(await timesOf('1h')).toEqual([1_700_002_800, 1_700_006_400]);
+    expect(await timesOf('30m')).toHaveLength(4);
+  }),
+  doesWith({})('createNewAddress', 'is disabled for an account', 'rule disabled by default', async (side) => {
+    const outcome = await side.ask('createNewAddress', but('createNewAddress', {}));
+    expect(outcome).toMatchObject({ kind: 'refused', status: 403 });
+    expect(side.exchange.addresses()).toEqual([]);
+  }),
+  does('createNewAddress', 'each is another address', 'rule even when unused', async (side, ask) => {
+    for (let times = 0; times < 3; times += 1) await ask();
+    expect(new Set(side.exchange.addresses().map((made) => made.address)).size).toBe(3);
+  }),
 ];
 
 /** Every case of the contract suite. */
