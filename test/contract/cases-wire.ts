@@ -9,6 +9,10 @@ import { but, type Case, done, type RawSide, requestOf } from './sides.ts';
 
 const NAMES = Object.keys(OPERATIONS) as OperationName[];
 const SIGNED = NAMES.filter((name) => OPERATIONS[name].authentication === 'signed');
+const PRIVATE: readonly OperationName[] = [...SIGNED, 'orderHistory'];
+const SIGNATURE = ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNATURE'];
+const METHODS = 'public by GET, private by POST, public error object';
+const OPEN = 'public without authentication, both base addresses, path prefix';
 const OPTIONS = { newAddresses: true };
 
 /** The values at a path of the document: `data[].amount`. */
@@ -80,100 +84,70 @@ function wire(
   };
 }
 
-const headers: readonly Case[] = ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNATURE'].map((header) =>
-  wire(
-    `a private request has the header ${header}, and without it an error that names no parameter`,
-    `${header}, empty errors`,
-    SIGNED,
-    (side, name) => {
-      const request = requestOf(name, fieldsOf(name));
-      const { [header.toLowerCase()]: _, ...left } = request.headers;
-      const { status, value } = side.send({ ...request, headers: left });
-      expect(status, name).toBe(400);
-      expect(value).toMatchObject({ message: expect.stringMatching(/not provided/), errors: {} });
-    },
-  ),
+const headers: readonly Case[] = SIGNATURE.map((header) =>
+  wire(`a private request has the header ${header}`, `${header}, empty errors`, SIGNED, (side, name) => {
+    const request = requestOf(name, fieldsOf(name));
+    const { [header.toLowerCase()]: _, ...left } = request.headers;
+    const { status, value } = side.send({ ...request, headers: left });
+    expect(status, name).toBe(400);
+    expect(value).toMatchObject({ message: expect.stringMatching(/not provided/), errors: {} });
+  }),
 );
 
 const envelope: readonly Case[] = SIGNED.map((operation) => {
   const own = [`${operation} request request`, `${operation} request nonce`];
   const nonces = [undefined, '', Date.now()].map((nonce) => ({ nonce }));
   const flaws = [{ request: undefined }, { request: '/api/v4/other' }, ...nonces];
-  return wire(
-    `the body of ${operation} has its path as request and a nonce that is used once`,
-    ['request and nonce', ...own].join(', '),
-    [operation],
-    (side, name) => {
-      for (const flaw of flaws) {
-        const request = requestOf(name, { ...fieldsOf(name), ...flaw });
-        expect(side.send(request).status, JSON.stringify(flaw)).toBe(400);
-      }
-      const request = requestOf(name, fieldsOf(name));
-      expect([side.send(request).status, side.send(request).status]).toEqual([200, 429]);
-    },
-  );
+  const rows = `request and nonce, ${own.join(', ')}`;
+  return wire(`the body of ${operation} has its path, and a nonce once`, rows, [operation], (side, name) => {
+    for (const flaw of flaws) {
+      const request = requestOf(name, { ...fieldsOf(name), ...flaw });
+      expect(side.send(request).status, JSON.stringify(flaw)).toBe(400);
+    }
+    const request = requestOf(name, fieldsOf(name));
+    expect([side.send(request).status, side.send(request).status]).toEqual([200, 429]);
+  });
 });
 
 const rules: readonly Case[] = [
+  wire('another method than that of an operation is refused', METHODS, NAMES, (side, name) => {
+    const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
+    const { status, value } = side.send({ ...requestOf(name, fieldsOf(name)), method });
+    expect(status, name).toBeGreaterThanOrEqual(400);
+    if (method === 'POST') expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
+  }),
+  wire('a private request says that it is JSON', 'Content-type', PRIVATE, (side, name) => {
+    const request = requestOf(name, fieldsOf(name));
+    const { 'content-type': _, ...untyped } = request.headers;
+    for (const typed of [untyped, { ...untyped, 'content-type': 'text/plain' }]) {
+      const { status, value } = side.send({ ...request, headers: typed });
+      expect(status, name).toBe(400);
+      expect(value).toMatchObject({ message: 'Content-type must be application/json.', errors: {} });
+    }
+    expect(side.send(request).status, name).toBe(200);
+  }),
+  wire('a wrong key, signature or payload is refused', SIGNATURE.join(', '), SIGNED, (side, name) => {
+    const request = requestOf(name, fieldsOf(name));
+    const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
+    const signature = signPayload(other, 'demo-secret');
+    const statuses = [
+      { 'x-txc-apikey': 'another' },
+      { 'x-txc-signature': signature },
+      { 'x-txc-payload': other, 'x-txc-signature': signature },
+      {},
+    ].map((flaw) => side.send({ ...request, headers: { ...request.headers, ...flaw } }).status);
+    expect(statuses, name).toEqual([401, 401, 400, 200]);
+  }),
+  wire('order history takes a token alone', 'bearer token', ['orderHistory'], (side, name) => {
+    const request = requestOf(name);
+    const statusOf = (authorization: object) =>
+      side.send({ ...request, headers: { ...authorization } }).status;
+    expect(statusOf({ authorization: 'Bearer another' })).toBe(401);
+    expect([statusOf({}), statusOf(request.headers)]).toEqual([401, 200]);
+  }),
   wire(
-    'a request has the method of its operation, and another one is refused',
-    'public by GET, private by POST, public error object',
-    NAMES,
-    (side, name) => {
-      const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
-      const { status, value } = side.send({ ...requestOf(name, fieldsOf(name)), method });
-      expect(status, name).toBeGreaterThanOrEqual(400);
-      if (method === 'POST')
-        expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
-    },
-  ),
-  wire(
-    'a private request says that its body is JSON',
-    'Content-type',
-    [...SIGNED, 'orderHistory'],
-    (side, name) => {
-      const request = requestOf(name, fieldsOf(name));
-      const { 'content-type': _, ...untyped } = request.headers;
-      for (const typed of [untyped, { ...untyped, 'content-type': 'text/plain' }]) {
-        const { status, value } = side.send({ ...request, headers: typed });
-        expect(status, name).toBe(400);
-        expect(value).toMatchObject({ message: 'Content-type must be application/json.', errors: {} });
-      }
-      expect(side.send(request).status, name).toBe(200);
-    },
-  ),
-  wire(
-    'a key or a signature that is not right is refused, and so is a payload that is not the body',
-    'X-TXC-APIKEY, X-TXC-PAYLOAD, X-TXC-SIGNATURE',
-    SIGNED,
-    (side, name) => {
-      const request = requestOf(name, fieldsOf(name));
-      const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
-      const signature = signPayload(other, 'demo-secret');
-      const statuses = [
-        { 'x-txc-apikey': 'another' },
-        { 'x-txc-signature': signature },
-        { 'x-txc-payload': other, 'x-txc-signature': signature },
-        {},
-      ].map((flaw) => side.send({ ...request, headers: { ...request.headers, ...flaw } }).status);
-      expect(statuses, name).toEqual([401, 401, 400, 200]);
-    },
-  ),
-  wire(
-    'order history takes a bearer token and no signature',
-    'bearer token',
-    ['orderHistory'],
-    (side, name) => {
-      const request = requestOf(name);
-      const statusOf = (authorization: object) =>
-        side.send({ ...request, headers: { ...authorization } }).status;
-      expect(statusOf({ authorization: 'Bearer another' })).toBe(401);
-      expect([statusOf({}), statusOf(request.headers)]).toEqual([401, 200]);
-    },
-  ),
-  wire(
-    'public operations need no key, on the same paths at both base addresses',
-    'public without authentication, both base addresses, path prefix',
+    'public operations need no key, and all have one prefix',
+    OPEN,
     ['miningPool', 'ping'],
     (side, name) => {
       expect(side.send({ ...requestOf(name), headers: {} }).status).toBe(200);
