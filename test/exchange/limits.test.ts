@@ -129,9 +129,3 @@ test.each([0, 3_600_000])(
     expect(await run(ping, async () => 'begun')).toBe('begun');
   },
 );
-
-test('a job that throws rejects its own call and no other', async () => {
-  const run = open();
-  await expect(run(ping, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
-  expect(await run(ping, async () => 1)).toBe(1);
-});

@@ -210,9 +210,11 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s ends it with 0 at once, whatever i
   const { lastSeq } = (await get('state')) as { lastSeq: number };
   const hanging = send(url, ping).catch((error: NodeJS.ErrnoException) => error.code);
   await get(`events?since=${lastSeq}&wait=5000`);
+  const startedMs = performance.now();
   signal(name);
   expect(await hanging).toBe('ECONNRESET');
   await expect.poll(() => exits).toEqual([0]);
+  expect(performance.now() - startedMs).toBeLessThan(1000);
 });
 
 test.each<[string[], RegExp]>([
