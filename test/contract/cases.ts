@@ -5,7 +5,7 @@ import type { Fields } from '../exchange/samples.ts';
 import { send } from '../simulator/raw-client.ts';
 import { openServer } from '../simulator/trader.ts';
 import { WIRE_CASES } from './cases-wire.ts';
-import { EXAMPLES, type Refused, rowId } from './document.ts';
+import { EXAMPLES, type Refused } from './document.ts';
 import { type AnySide, but, type Case, done, requestOf } from './sides.ts';
 
 const ORDER = 'createStockMarketOrder';
@@ -25,13 +25,12 @@ async function refuses(side: AnySide, operation: OperationName, fields: Fields, 
   expect(side.exchange.books()).toEqual(before);
 }
 
-const examples: readonly Case[] = EXAMPLES.map(({ row, text, fields, expected }) => {
-  const operation = row.operation ?? expect.fail('an example is one of an operation');
+const examples: readonly Case[] = EXAMPLES.map(({ operation, rows, text, fields, expected }) => {
   const given = but(operation, fields);
   const hasMessage = 'status' in expected && (operation === ORDER || operation === SWITCH);
   return {
     title: `${operation} ${text}`,
-    rows: [rowId(row), ...(hasMessage ? [`${operation} rule message`] : [])],
+    rows: [...rows, ...(hasMessage ? [`${operation} rule message`] : [])],
     options: OPTIONS,
     async check(side) {
       if ('status' in expected) return refuses(side, operation, given, expected);

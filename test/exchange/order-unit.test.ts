@@ -8,10 +8,8 @@ import { serveReply } from './servers.ts';
 
 const BUY = { market: 'BTC_USDT', side: 'buy', amount: '60', clientOrderId: 'u-1' } as const;
 
-/** Profile | the unit that it is said to count in, and an amount | what was bought, or what the error tells */
-test.each<[Profile, AmountUnit, string, object | string]>([
-  ['documented', 'quote', '60', { deal_stock: '0.001', deal_money: '60' }],
-  ['live', 'base', '0.001', { deal_stock: '0.001', deal_money: '60' }],
+/** Profile | the unit that it is said to count in, and an amount | what the error tells */
+test.each<[Profile, AmountUnit, string, string]>([
   [
     ...(['live', 'quote', '6'] as const),
     'the exchange bought 6 BTC for 360000 USDT, asked was to buy for 6 USDT; the exchange seems to count this amount in BTC',
@@ -22,18 +20,16 @@ test.each<[Profile, AmountUnit, string, object | string]>([
   ],
 ])(
   'a buy at an exchange of profile %s that is said to count in %s',
-  async (profile, amountIn, amount, told) => {
+  async (profile, amountIn, amount, message) => {
     const balances = { main: { USDT: '1000000', BTC: '10' } };
     const server = await openServer({ exchange: { balances, profile } });
-    const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
-    const client = openClient(server.url, { credentials });
-    const bought = client.createStockMarketOrder({ ...BUY, amount, amountIn });
-    if (typeof told === 'object') expect(await bought).toMatchObject(told);
-    else {
-      const error = { name: 'OrderMismatchError', message: told, maybeApplied: true };
-      expect(await errorOf(bought)).toMatchObject({ ...error, order: { client_order_id: 'u-1' } });
-      expect(server.exchange.marketOrders()).toHaveLength(1);
-    }
+    const client = openClient(server.url, {
+      credentials: () => ({ key: 'demo-key', secret: 'demo-secret' }),
+    });
+    const error = await errorOf(client.createStockMarketOrder({ ...BUY, amount, amountIn }));
+    const order = { client_order_id: 'u-1' };
+    expect(error).toMatchObject({ name: 'OrderMismatchError', message, maybeApplied: true, order });
+    expect(server.exchange.marketOrders()).toHaveLength(1);
     const sold = await client.createStockMarketOrder({ market: 'BTC_USDT', side: 'sell', amount: '0.01' });
     expect(sold).toMatchObject({ deal_stock: '0.01', deal_money: '600' });
   },
