@@ -146,3 +146,21 @@ function sumOf(page: string, name: string, labels: Readonly<Record<string, strin
     .filter((line) => wanted.every((label) => line.includes(label)))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
+
+/** What a daemon says on its outputs and its pages. */
+export async function everythingSaidBy(daemon: DaemonProcess): Promise<string> {
+  const paths = ['/metrics', '/api/v1/status', '/', '/readyz?verbose', '/livez?verbose'];
+  const pages = await Promise.all(paths.map(async (path) => (await daemon.get(path)).body));
+  return [daemon.stdout(), daemon.stderr(), ...pages].join('\n');
+}
+
+/** Which of the secrets a text shows, and in which of the forms that a careless program would show it in. */
+export function shownIn(text: string, secrets: readonly string[]): string[] {
+  const formsOf = (secret: string) => [
+    secret,
+    encodeURIComponent(secret),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(secret).toString('hex'),
+  ];
+  return secrets.flatMap(formsOf).filter((form) => text.includes(form));
+}

@@ -4,7 +4,7 @@ import type { BotLine } from './bot.ts';
 import type { DaemonOptions } from './daemon.ts';
 import { type Scope, stageFor } from './harness.ts';
 import { eventually, type Program, said } from './program.ts';
-import { ofKind, type RunningExchange } from './simulated-exchange.ts';
+import { deletedIn, type RunningExchange } from './simulated-exchange.ts';
 
 export const BOT = [process.execPath, 'test/process/bot.ts', 'quietly'];
 export const MARKET = 'AAA_USDT';
@@ -55,11 +55,8 @@ export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'
 
 /** What the bot printed: whole lines, and nothing but its own. */
 export function botLines(program: Program): BotLine[] {
-  return program
-    .stdout()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as BotLine);
+  const lines = program.stdout().split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as BotLine);
 }
 
 export function botSays(program: Program, what: BotLine['bot']): Promise<BotLine> {
@@ -69,12 +66,9 @@ export function botSays(program: Program, what: BotLine['bot']): Promise<BotLine
   });
 }
 
-export const timersDeleted = async (exchange: RunningExchange) =>
-  ofKind(await exchange.events(), 'timer-deleted').length;
-
 /** The timer has fired, and nobody had deleted it. */
 export async function fired(exchange: RunningExchange) {
   const cancelled = await exchange.event('order-cancelled', 10_000);
-  expect(await timersDeleted(exchange)).toBe(0);
+  expect(await deletedIn(exchange)).toEqual([]);
   return cancelled;
 }

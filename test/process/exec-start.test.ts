@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { writeFiles } from './daemon.ts';
-import { BOT, botSays, MARKET, PROCESS, play } from './exec-play.ts';
+import { botSays, endBy, fired, MARKET, PROCESS, play } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { eventually } from './program.ts';
 import { writeConfig } from './reloading.ts';
-import { ofKind } from './simulated-exchange.ts';
+import { deletedIn, ofKind } from './simulated-exchange.ts';
 
 const PATH = process.env['PATH'] ?? '';
 const OF_TWO_BOTS = [
@@ -16,47 +16,47 @@ const OF_TWO_BOTS = [
 ];
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
-  test('starts the bot once it is protected, tells it where the daemon is, and keeps the API key to itself', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const tokenFile = join(stage.directory, 'token');
+  test('starts the bot once it is protected, tells it where the daemon is and the name that it has by then, and keeps the API key to itself', async (context) => {
+    const tokenFile = join(stageFor(context).directory, 'token');
     writeFileSync(tokenFile, 'a-token-of-the-test\n', { mode: 0o600 });
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
+    const { exchange, daemon } = await play(context, {
       markets: OF_TWO_BOTS.map(({ market }) => ({ market, bot: 'maker' })),
-      bot: BOT,
-      config: { liveness: { mode: 'beat' }, control: { listen: ['127.0.0.1:0'], tokenFile } },
+      secret: 'not-the-secret',
+      config: {
+        liveness: { mode: 'beat' },
+        control: { listen: ['127.0.0.1:0'], tokenFile },
+        reload: { pollSeconds: 1 },
+      },
       env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH },
     });
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replaceAll('"maker"', '"taker"'));
+    await eventually('the reload', 15_000, () => daemon.logged('reload-applied')[0]);
+    expect(daemon.stdout()).toBe('');
+    writeFileSync(daemon.secretFile, 'demo-secret\n');
     const { env, pid, atMs } = await botSays(daemon, 'started');
-    const [listening] = daemon.logged('control-listening');
     expect(env).toEqual({
-      KILLSWITCHD_CONTROL: /http:\/\/(\S+)/.exec(listening?.msg ?? '')?.[1],
+      KILLSWITCHD_CONTROL: /http:\/\/(\S+)/.exec(daemon.logged('control-listening')[0]?.msg ?? '')?.[1],
       KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
-      KILLSWITCHD_BOT: 'maker',
+      KILLSWITCHD_BOT: 'taker',
     });
     const armed = ofKind(await exchange.events(), 'timer-armed').map((event) => event.atMs);
     expect(armed).toHaveLength(2);
     expect(Math.max(...armed)).toBeLessThanOrEqual(atMs);
-    const started = await eventually('its line', 5000, () => daemon.logged('process-started')[0] ?? null);
+    const started = await eventually('its line', 5000, () => daemon.logged('process-started')[0]);
     expect(started).toMatchObject({ level: 'info', pid });
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
+    expect(await endBy(daemon)).toBe(0);
+    expect(await deletedIn(exchange)).toHaveLength(2);
   });
 
   test('names no bot to one that trades for several, no daemon where none can be asked, and not its own service manager, without which it runs on', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
+    const { exchange, daemon } = await play(context, {
       markets: OF_TWO_BOTS,
       bot: ['sh', '-c', 'env'],
-      config: { liveness: PROCESS },
       env: {
         PATH,
         KILLSWITCHD_CONTROL: '127.0.0.1:1',
-        NOTIFY_SOCKET: join(stage.directory, 'gone'),
+        NOTIFY_SOCKET: '/nobody/listens/here',
         WATCHDOG_USEC: '15000000',
         LISTEN_FDS: '1',
         LISTEN_FDNAMES: 'notify',
@@ -69,55 +69,37 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(names).toContain('A_VARIABLE');
     expect(names.filter((name) => /^(KILLSWITCHD|NOTIFY|WATCHDOG|LISTEN)_/.test(name))).toEqual([]);
     expect(daemon.logged('notify-failed')).toMatchObject([{ level: 'warn' }]);
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
-  });
-
-  test('tells the bot the name that the configuration gives it when it is started', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults({ kind: 'status', status: 503 });
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [{ market: MARKET, bot: 'maker' }],
-      bot: BOT,
-      control: true,
-      config: { liveness: { mode: 'beat' }, reload: { pollSeconds: 1 } },
-    });
-    await eventually('the log', 15_000, () => daemon.logged('control-listening')[0] ?? null);
-    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace('"maker"', '"taker"'));
-    await eventually('the reload', 15_000, () => daemon.logged('reload-applied')[0] ?? null);
-    await exchange.clearFaults();
-    expect((await botSays(daemon, 'started')).env).toMatchObject({ KILLSWITCHD_BOT: 'taker' });
+    expect(await deletedIn(exchange)).toHaveLength(2);
   });
 
   test('has one clear sentence, the exit codes of shells and no armed timer for a bot that is not there', async (context) => {
     const stage = stageFor(context);
+    const { directory } = stage;
     const exchange = await stage.exchange();
     const config = { liveness: PROCESS };
-    const { configFile, env } = writeFiles(stage.directory, {
-      exchange: exchange.url,
-      markets: [MARKET],
-      config,
-    });
+    const { configFile, env } = writeFiles(directory, { exchange: exchange.url, markets: [MARKET], config });
     const file = (name: string, text: string, mode = 0o755) => {
-      const path = join(stage.directory, name);
-      writeFileSync(path, text, { mode });
-      return path;
+      writeFileSync(join(directory, name), text, { mode });
+      return join(directory, name);
     };
-    const plain = file('plain', 'no program', 0o644);
-    const orphan = file('orphan', '#! /no/such/interpreter -x\n');
-    const windows = file('windows', '#!/bin/sh\r\nexit 0\r\n');
-    const unnamed = file('unnamed', '#!/usr/bin/env no-such-python\n');
-    const copied = file('copied', '#!/usr/bin/env sh\r\nexit 0\r\n');
+    const namesMissing = (name: string, firstLine: string) => file(name, `#!${firstLine}\n`);
     for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
-      [plain, 126, `${plain} may not be executed`],
-      [orphan, 127, `the first line of ${orphan} names /no/such/interpreter, which is not there`],
-      [windows, 127, `the first line of ${windows} names /bin/sh and a carriage return, which is not there`],
-      [unnamed, 127, `the first line of ${unnamed} names no-such-python, which is not there`],
-      [copied, 127, `the first line of ${copied} names sh and a carriage return, which is not there`],
-      [stage.directory, 126, `${stage.directory} is not a file`],
+      [file('plain', 'no program', 0o644), 126, 'plain may not be executed'],
+      [namesMissing('orphan', ' /no/such/interpreter -x'), 127, 'names /no/such/interpreter, which is not'],
+      [namesMissing('windows', '/bin/sh\r'), 127, 'names /bin/sh and a carriage return, which is not there'],
+      [
+        namesMissing('unnamed', '/usr/bin/env no-such-python'),
+        127,
+        'names no-such-python, which is not there',
+      ],
+      [
+        namesMissing('copied', '/usr/bin/env sh\r'),
+        127,
+        'names sh and a carriage return, which is not there',
+      ],
+      [directory, 126, `${directory} is not a file`],
     ] as const) {
       const setting = { env: { ...env, PATH } };
       const ended = await run(['exec', '--config', configFile, '--', program], setting);
@@ -140,9 +122,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await daemon.exit()).toMatchObject({ code: 127 });
     expect(daemon.logged('process-not-started')).toMatchObject([{ level: 'error' }]);
     expect(daemon.stderr()).toContain('the program that its first line names is missing');
-    const events = await exchange.events();
-    expect(ofKind(events, 'timer-armed')).toHaveLength(1);
-    expect(ofKind(events, 'timer-deleted')).toEqual([]);
+    await fired(exchange);
   });
 
   test('never starts a bot that cannot be protected within the grace, and says which market is missing', async (context) => {
@@ -154,17 +134,15 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(code).toBe(69);
     expect(afterMs).toBeGreaterThan(3000);
     expect(daemon.stdout()).toBe('');
-    const [line] = daemon.logged('process-not-started');
-    expect(line?.msg).toMatch(
+    expect(daemon.logged('process-not-started')[0]?.msg).toMatch(
       /^THE BOT WAS NOT STARTED: 1 of 1 markets not armed within 3 s \(liveness\.startupGraceSeconds\): AAA_USDT \(.+\); the exchange refuses the API key\.$/,
     );
   });
 
   test('starts no bot any more when it is asked to end while it waits', async (context) => {
     const { daemon } = await play(context, { secret: 'not-the-secret' });
-    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+    expect(await endBy(daemon)).toBe(0);
     expect(daemon.stdout()).toBe('');
   });
 });

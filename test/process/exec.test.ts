@@ -13,44 +13,32 @@ import {
   PROCESS,
   runs,
   T_SECONDS,
-  timersDeleted,
 } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { eventually, MAIN, sleep } from './program.ts';
-import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { deletedIn, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
 const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
+const said = (daemon: Parameters<typeof botLines>[0]) => botLines(daemon).map(({ bot }) => bot);
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
-  test.for([
-    ['as shipped', {}],
-    ['without --disable-sigusr1', { nodeOptions: [] }],
-  ] as const)(
-    '%s sends the bot every signal but SIGUSR1, writes nothing between its lines, and says nothing of a shell that made way',
-    async ([, options], context) => {
-      const bot = ['sh', '-c', `exec ${IN_SHELL}`];
-      const { daemon, exchange, pid } = await begin(context, { bot, ...options });
-      daemon.signal('SIGUSR1');
-      for (const signal of ['SIGHUP', 'SIGUSR2'] as const) {
-        daemon.signal(signal);
-        await botSays(daemon, signal);
-      }
-      process.kill(pid, 'SIGUSR1');
-      await botSays(daemon, 'SIGUSR1');
-      daemon.signal('SIGTERM');
-      expect(await daemon.exit()).toMatchObject({ code: 0 });
-      expect(botLines(daemon).map(({ bot }) => bot)).toEqual([
-        'started',
-        'SIGHUP',
-        'SIGUSR2',
-        'SIGUSR1',
-        'SIGTERM',
-      ]);
-      expect(daemon.logged('process-behind-wrapper')).toEqual([]);
-      expect(await timersDeleted(exchange)).toBe(1);
-    },
-  );
+  test('without --disable-sigusr1 sends the bot every signal but SIGUSR1, writes nothing between its lines, and says nothing of a shell that made way', async (context) => {
+    const bot = ['sh', '-c', `exec ${IN_SHELL}`];
+    const { daemon, exchange, pid } = await begin(context, { bot, nodeOptions: [] });
+    daemon.signal('SIGUSR1');
+    for (const signal of ['SIGHUP', 'SIGUSR2'] as const) {
+      daemon.signal(signal);
+      await botSays(daemon, signal);
+    }
+    process.kill(pid, 'SIGUSR1');
+    await botSays(daemon, 'SIGUSR1');
+    expect(await endBy(daemon)).toBe(0);
+    expect(said(daemon)).toEqual(['started', 'SIGHUP', 'SIGUSR2', 'SIGUSR1', 'SIGTERM']);
+    expect(daemon.stderr()).not.toContain('Debugger listening');
+    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
+    expect(await deletedIn(exchange)).toEqual([MARKET]);
+  });
 
   test('renews for as long as the bot takes to end, takes a signal that comes twice within a second for one, kills the bot at a later one, and then lets the timers fire', async (context) => {
     const { daemon, exchange } = await begin(context, { env: { BOT_STUBBORN: '1' } });
@@ -63,7 +51,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(longestGapMs(await exchange.events(), MARKET, fromMs, toMs)).toBeLessThan(2000);
     expect(daemon.hasExited()).toBe(false);
     expect(await endBy(daemon)).toBe(137);
-    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
+    expect(said(daemon)).toEqual(['started', 'SIGTERM']);
     await fired(exchange);
   });
 
@@ -71,8 +59,8 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const { daemon, exchange } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
     expect(await endBy(daemon)).toBe(3);
     const { atMs } = await fired(exchange);
-    const events = await exchange.events();
-    expect(atMs - (renewalsOf(events, MARKET).at(-1) ?? 0)).toBeLessThanOrEqual((T_SECONDS + 1) * 1000);
+    const lastMs = renewalsOf(await exchange.events(), MARKET).at(-1) ?? 0;
+    expect(atMs - lastMs).toBeLessThanOrEqual((T_SECONDS + 1) * 1000);
     expect(daemon.logged('process-ended')).toMatchObject([{ level: 'error', code: 3 }]);
     expect(daemon.logged('stop-means')[0]?.msg).toBe(
       'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
@@ -102,8 +90,8 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('leaves the bot running, says so, and deletes nothing when it fails itself', async (context) => {
     const { daemon, exchange, pid } = await begin(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
     daemon.sabotage({ kind: 'throw' });
-    await eventually('the end of exec', 10_000, () => (daemon.hasExited() ? true : null));
-    expect(process.kill(pid, 0)).toBe(true);
+    await eventually('the end of exec', 10_000, () => daemon.hasExited());
+    expect(runs(pid)).toBe(true);
     const [crashed] = daemon.logged('crashed');
     expect(crashed?.msg).toContain(`The bot (process ${pid}) goes on without protection: stop it.`);
     await fired(exchange);
@@ -114,7 +102,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const terminal = onTerminal(context, [process.execPath, MAIN, 'exec', ...flags, '--', ...BOT]);
     const count = (signal: BotLine['bot']) => terminal.shown().split(`{"bot":"${signal}"`).length - 1;
     const sees = (signal: BotLine['bot']) =>
-      eventually(`the bot's ${signal}`, 15_000, () => (count(signal) > 0 ? true : null));
+      eventually(`the bot's ${signal}`, 15_000, () => count(signal) > 0);
     await sees('started');
     terminal.type('\u0003');
     await sees('SIGINT');
@@ -125,73 +113,52 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 });
 
-const ends = (pid: number) =>
-  eventually(`the end of process ${pid}`, 15_000, () => (runs(pid) ? null : true));
-
 describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () => {
+  const env = { BOT_OUTLIVES: '1' };
+  const stubborn = { ...env, BOT_STUBBORN: '1' };
+  const config = { shutdown: { budgetSeconds: 1 } };
+
   test('warns, asks the bot itself to end, and deletes no timer', async (context) => {
-    const { daemon, exchange, pid } = await begin(context, {
-      bot: ['sh', '-c', `${IN_SHELL} & wait`],
-      env: { BOT_OUTLIVES: '1' },
-    });
-    const warned = await eventually(
-      'its line',
-      5000,
-      () => daemon.logged('process-behind-wrapper')[0] ?? null,
-    );
-    expect(warned).toMatchObject({ level: 'warn' });
-    daemon.signal('SIGTERM');
-    await botSays(daemon, 'SIGTERM').catch(() => null);
-    expect((await daemon.exit()).code).not.toBe(0);
-    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
+    const bot = ['sh', '-c', `${IN_SHELL} & wait`];
+    const { daemon, exchange, pid } = await begin(context, { bot, env });
+    const warned = () => daemon.logged('process-behind-wrapper')[0];
+    expect(await eventually('its line', 5000, warned)).toMatchObject({ level: 'warn' });
+    expect(await endBy(daemon)).not.toBe(0);
+    expect(said(daemon)).toEqual(['started', 'SIGTERM']);
     expect(runs(pid)).toBe(false);
     await fired(exchange);
   });
 
-  test('ends a bot that its shell has left behind, and takes that for no good end', async (context) => {
-    const { daemon, exchange, pid } = await begin(context, {
-      bot: ['sh', '-c', `${IN_SHELL} & sleep 2`],
-      env: { BOT_OUTLIVES: '1' },
-    });
-    expect(await daemon.exit()).toMatchObject({ code: 75 });
-    expect(runs(pid)).toBe(false);
-    expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error' }]);
-    await fired(exchange);
-  });
-
-  test('ends a bot that was left behind in a process group of its own, and deletes no timer', async (context) => {
-    const { daemon, exchange, pid } = await begin(context, {
-      bot: ['bash', '-c', `set -m; ${IN_SHELL} & sleep 2`],
-      env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
-      config: { shutdown: { budgetSeconds: 1 } },
-    });
-    expect(await daemon.exit()).toMatchObject({ code: 75 });
-    expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error', pids: [pid] }]);
-    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
-    await ends(pid);
-    await fired(exchange);
-  });
+  test.for([
+    ['', 'sh', `${IN_SHELL} & sleep 2`, env],
+    [' in a process group of its own', 'bash', `set -m; ${IN_SHELL} & sleep 2`, stubborn],
+  ] as const)(
+    'ends a bot that its shell has left behind%s, and takes that for no good end',
+    async ([, shell, script, itsEnv], context) => {
+      const bot = [shell, '-c', script];
+      const { daemon, exchange, pid } = await begin(context, { bot, env: itsEnv, config });
+      expect(await daemon.exit()).toMatchObject({ code: 75 });
+      expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error', pids: [pid] }]);
+      expect(said(daemon)).toEqual(['started', 'SIGTERM']);
+      await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
+      await fired(exchange);
+    },
+  );
 
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
-    const { daemon, pid } = await begin(context, {
-      bot: [script],
-      env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
-      config: { shutdown: { budgetSeconds: 1 } },
-    });
+    const { daemon, pid } = await begin(context, { bot: [script], env: stubborn, config });
     expect(await endBy(daemon)).toBe(143);
-    await ends(pid);
+    await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
   });
 
   test('kills all of it at a second signal', async (context) => {
-    const { daemon, pid } = await begin(context, {
-      bot: ['sh', '-c', `trap : TERM; ${IN_SHELL} & while :; do wait; done`],
-      env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
-    });
+    const bot = ['sh', '-c', `trap : TERM; ${IN_SHELL} & while :; do wait; done`];
+    const { daemon, pid } = await begin(context, { bot, env: stubborn });
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM');
     expect(await endBy(daemon, 'SIGINT')).toBe(137);
-    await ends(pid);
+    await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
   });
 });

@@ -1,30 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { writeFiles } from './daemon.ts';
-import { PROCESS, runs } from './exec-play.ts';
-import { guard, stageFor } from './harness.ts';
+import { BOT, botSays, PROCESS, runs } from './exec-play.ts';
+import { guard, type Scope, stageFor } from './harness.ts';
 import { eventually, MAIN, sleep } from './program.ts';
-import { longestGapMs, ofKind } from './simulated-exchange.ts';
+import { deletedIn, firstRenewalsAfter, longestGapMs } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
 /** It is sent the signal for the sabotage as well, and ends well when it is asked to. It says when it is ready for both. */
-const BOT =
+const QUIET_BOT =
   "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); console.log('listens'); setInterval(() => {}, 1000)";
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 
-describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
-  test.concurrent('when every thread hangs in the kernel', async (context) => {
-    const bot = [process.execPath, '-e', BOT];
+describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
+  test('when every thread hangs in the kernel', async (context) => {
+    const bot = [process.execPath, '-e', QUIET_BOT];
     const config = { liveness: PROCESS };
-    const { stage, exchange, daemon } = await guard(context, {
-      timeoutSeconds: 5,
-      canSabotage: true,
-      bot,
-      config,
-    });
-    await eventually('the bot', 10_000, () => (daemon.stdout().includes('listens') ? true : null));
+    const guarding = { timeoutSeconds: 5, canSabotage: true, bot, config };
+    const { stage, exchange, daemon } = await guard(context, guarding);
+    await eventually('the bot', 10_000, () => daemon.stdout().includes('listens'));
     daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
     const fromMs = await exchange.nowMs();
     await sleep(3500);
@@ -33,25 +29,10 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 2500)).toEqual([]);
     daemon.signal('SIGTERM');
     expect(await daemon.exit(10_000)).toMatchObject({ code: 0 });
-    const deleted = ofKind(await exchange.events(), 'timer-deleted').map(({ market }) => market);
-    expect(deleted.toSorted()).toEqual(MARKETS);
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
   });
 
-  test.concurrent('at once at a second signal, when every thread hangs and the exchange as well', async (context) => {
-    const config = { shutdown: { budgetSeconds: 60 } };
-    const { stage, exchange, daemon } = await guard(context, { canSabotage: true, config });
-    daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
-    await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-    daemon.signal('SIGTERM');
-    await sleep(1100);
-    expect(daemon.hasExited()).toBe(false);
-    // A second SIGTERM would count by the clock of a daemon that is busy here.
-    daemon.signal('SIGINT');
-    expect(await daemon.exit(3000)).toMatchObject({ code: 75 });
-    expect(daemon.stderr()).toContain('timers may still be armed');
-  });
-
-  test.concurrent('when the terminal that it writes to is stopped', async (context) => {
+  test('when the terminal that it writes to is stopped', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     const { configFile, env } = writeFiles(stage.directory, {
@@ -60,7 +41,7 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
       config: { log: { level: 'debug' }, shutdown: { budgetSeconds: 3 } },
     });
     const terminal = onTerminal(context, [process.execPath, MAIN, 'run', '--config', configFile], env);
-    await eventually('the timers', 15_000, () => (terminal.shown().includes('is armed') ? true : null));
+    await eventually('the timers', 15_000, () => terminal.shown().includes('is armed'));
     const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8').trim();
     expect(children).toMatch(/^\d+$/);
     terminal.type('\u0013');
@@ -75,46 +56,68 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     // The exchange goes away: the last words are for standard error, which is the same terminal.
     await exchange.addFaults({ kind: 'hang', mode: 'drop' });
     process.kill(Number(children), 'SIGTERM');
-    await eventually('the end of the daemon', 8000, () => (runs(Number(children)) ? null : true));
+    await eventually('the end of the daemon', 8000, () => !runs(Number(children)));
   });
 });
 
-test.concurrent('clients that fill every listener do not take the descriptors of renewals', {
-  timeout: 60_000,
-}, async (context) => {
-  const { exchange, daemon } = await guard(context, {
-    prefix: ['prlimit', '--nofile=512:512'],
-    timeoutSeconds: 5,
-    control: true,
-  });
-  expect(daemon.logged('few-descriptors')).toHaveLength(1);
-  const web = new URL(await daemon.web());
-  const sockets: Socket[] = [];
-  let over = false;
-  context.onTestFinished(() => {
-    over = true;
-    for (const socket of sockets) socket.destroy();
-  });
-  const keepOpen = (open: () => Socket): void => {
-    if (over) return;
-    const socket = open();
-    sockets.push(socket);
-    socket.on('error', () => undefined);
-    // Asks for something and does not read the answer, and comes back whenever it is sent away.
-    socket.write('GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n');
-    socket.once('close', () => setTimeout(() => keepOpen(open), 200));
+/** A pipe that is open at both ends and that nobody reads, as a descriptor, and whether nothing more goes into it. */
+function openUnread(directory: string, scope: Scope) {
+  const pipe = join(directory, 'unread');
+  execFileSync('mkfifo', [pipe]);
+  const descriptor = openSync(pipe, 'r+');
+  scope.onTestFinished(() => closeSync(descriptor));
+  const isFull = () => {
+    const writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      // POSIX promises to write as much as a whole or not at all.
+      writeSync(writer, Buffer.alloc(4096));
+      return false;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'EAGAIN';
+    } finally {
+      closeSync(writer);
+    }
   };
-  for (let client = 0; client < 600; client += 1) {
-    keepOpen(() => connect(Number(web.port), web.hostname));
-    keepOpen(() => connect(daemon.socket.replace('unix:', '')));
-  }
-  const fromMs = await exchange.nowMs();
-  await sleep(2000);
-  // New connections are needed.
-  await exchange.addFaults({ kind: 'reset', when: 'before', count: 6 });
-  await sleep(4500);
-  const toMs = await exchange.nowMs();
-  const events = await exchange.events();
-  expect(ofKind(events, 'timer-fired')).toEqual([]);
-  expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3500)).toEqual([]);
+  return { descriptor, isFull };
+}
+
+describe('renewals go on, and a stop is clean, when the reader of the log', { timeout: 60_000 }, () => {
+  /** Enough of them that their log fills a pipe within a few seconds. */
+  const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
+
+  test.for(['dies', 'never reads', 'never reads what exec writes to the journal'])(
+    '%s',
+    async (reader, context) => {
+      const isExec = reader.includes('exec');
+      const unread = reader === 'never reads' ? openUnread(stageFor(context).directory, context) : null;
+      const stage = stageFor(context);
+      const exchange = await stage.exchange();
+      const daemon = await stage.daemon({
+        exchange: exchange.url,
+        markets: markets.map((market) => ({ market, timeoutSeconds: 5 })),
+        // One after the other, sixty markets would ask more of the round trip than of the log.
+        // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
+        config: {
+          log: { level: 'debug' },
+          liveness: isExec ? PROCESS : { mode: 'none' },
+          exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
+        },
+        ...(isExec ? ({ bot: BOT, stderr: 'unread' } as const) : {}),
+        ...(unread === null ? {} : { stdout: unread.descriptor }),
+      });
+      await firstRenewalsAfter(exchange, markets, 0);
+      if (reader === 'dies') daemon.closeStdout();
+      if (isExec) await botSays(daemon, 'started');
+      const fromMs = await exchange.nowMs();
+      await sleep(5000);
+      const toMs = await exchange.nowMs();
+      const events = await exchange.events();
+      const gapsMs = markets.map((market) => longestGapMs(events, market, fromMs, toMs));
+      expect(gapsMs.filter((gapMs) => gapMs > 2000)).toEqual([]);
+      daemon.signal('SIGTERM');
+      expect(await daemon.exit()).toMatchObject({ code: 0 });
+      expect(await deletedIn(exchange)).toHaveLength(markets.length);
+      if (unread !== null) expect(unread.isFull()).toBe(true);
+    },
+  );
 });

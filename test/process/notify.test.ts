@@ -1,193 +1,152 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, type TestContext, test } from 'vitest';
+import { run } from '../cli/stage.ts';
 import { startProcess } from '../liveness/started.ts';
-import type { DaemonProcess } from './daemon.ts';
-import { type Scope, stageFor } from './harness.ts';
+import { everythingSaidBy, shownIn } from './daemon.ts';
+import { BOT, botSays, MARKET, PROCESS } from './exec-play.ts';
+import { beginGuard, stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
 import { eventually, sleep } from './program.ts';
-import { everythingSaidBy, shownIn } from './secrets.ts';
 import { longestGapMs } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
-const T_SECONDS = 5;
 /** A path that would give the receiver away, and must be seen nowhere. */
 const SECRET_PATH = '/services/T0TOPSECRET/B1CONFIDENTIAL?token=h1dden-value';
-
-/** Answers with a status, or with nothing at all. */
-type Manner = number | 'hangs';
+const PING_PATH = '/ping/UNGUESSABLE-UUID';
+const PARTS = ['T0TOPSECRET', 'B1CONFIDENTIAL', 'h1dden-value', 'UNGUESSABLE'];
 
 interface Told {
-  readonly name: string;
   readonly event: string;
-  readonly level: string;
   readonly text: string;
   readonly markets: readonly string[];
-  readonly count: number;
 }
 
-type Receiver = Awaited<ReturnType<typeof startReceiver>>;
-
-/** Whoever is told, over real HTTP on the loopback. */
-async function startReceiver(scope: Scope, manner: Manner) {
+/** A daemon and whoever it tells, who answers with a status or with nothing at all, over real HTTP on the loopback. */
+async function play(context: TestContext, manner: number | 'hangs', liveness: object, timeoutSeconds = 5) {
+  const { directory } = stageFor(context);
   const posts: Heard[] = [];
   let now = manner;
-  const url = await serve(scope, (heard, response) => {
+  const url = await serve(context, (heard, response) => {
     posts.push(heard);
     if (now !== 'hangs') response.writeHead(now).end('ok');
   });
+  const fileWith = (name: string, text: string) => {
+    writeFileSync(join(directory, name), `${text}\n`, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const notify = {
+    name: 'main account',
+    urlFile: fileWith('url', url + SECRET_PATH),
+    pingUrlFile: fileWith('ping', url + PING_PATH),
+    pingEverySeconds: 5,
+  };
+  const config = { liveness, notify };
+  const played = await beginGuard(context, { markets: MARKETS, timeoutSeconds, control: true, config });
+  if (liveness === UNWATCHED) await played.daemon.ready();
+  /** The bodies of what was posted about this event. */
+  const toldOf = (event: string) =>
+    posts
+      .filter(({ body }) => body.startsWith('{"name"'))
+      .map(({ body }) => JSON.parse(body) as Told)
+      .filter((told) => told.event === event);
   return {
-    url,
+    ...played,
     posts,
-    /** The bodies of what was posted about this event, as JSON. */
-    told: (event: string) =>
-      posts
-        .filter(({ body }) => body.startsWith('{"name"'))
-        .map(({ body }) => JSON.parse(body) as Told)
-        .filter((told) => told.event === event),
-    behave(next: Manner): void {
+    toldOf,
+    told: (event: string) => eventually(`a message about ${event}`, 40_000, () => toldOf(event)[0]),
+    pings: () => posts.filter(({ path }) => path === PING_PATH),
+    behave: (next: number) => {
       now = next;
     },
   };
 }
 
-interface Setting {
-  readonly notify?: object;
-  readonly mode?: 'beat' | 'none';
-  readonly manner?: Manner;
-  readonly timeoutSeconds?: number;
-}
-
-async function play(context: TestContext, setting: Setting = {}) {
-  const { notify, mode = 'none', manner = 200, timeoutSeconds = T_SECONDS } = setting;
-  const stage = stageFor(context);
-  const [exchange, receiver] = await Promise.all([stage.exchange(), startReceiver(context, manner)]);
-  const fileWith = (name: string, url: string) => {
-    writeFileSync(join(stage.directory, name), `${url}\n`, { mode: 0o600 });
-    return join(stage.directory, name);
-  };
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: MARKETS.map((market) => ({ market, timeoutSeconds })),
-    control: true,
-    config: {
-      liveness: { mode, ttlSeconds: 4 },
-      notify: {
-        urlFile: fileWith('url', receiver.url + SECRET_PATH),
-        pingUrlFile: fileWith('ping', `${receiver.url}/ping/UNGUESSABLE-UUID`),
-        pingEverySeconds: 5,
-        ...notify,
-      },
-    },
-  });
-  return { exchange, receiver, daemon };
-}
-
-const told = (receiver: Receiver, event: string, withinMs = 40_000) =>
-  eventually(`a message about ${event}`, withinMs, () => receiver.told(event)[0] ?? null);
-const pings = ({ posts }: Receiver) => posts.filter(({ path }) => path === '/ping/UNGUESSABLE-UUID');
-
-/** Nothing that the daemon says shows any part of an address beside its host. */
-async function expectSecrecy(daemon: DaemonProcess): Promise<void> {
-  const parts = ['T0TOPSECRET', 'B1CONFIDENTIAL', 'h1dden-value', 'UNGUESSABLE'];
-  expect(shownIn(await everythingSaidBy(daemon), parts)).toEqual([]);
-}
+const UNWATCHED = { mode: 'none' };
 
 test.concurrent('a SIGKILLed bot is told of, then that its orders were cancelled, and the pings of the dead man stop', {
   timeout: 120_000,
 }, async (context) => {
-  const notify = { name: 'main account' };
-  const { receiver, daemon } = await play(context, { mode: 'beat', notify });
+  const liveness = { mode: 'beat', ttlSeconds: 4 };
+  const { daemon, posts, told, toldOf, pings } = await play(context, 200, liveness);
   const bot = startProcess(context, 'python3', ['config/clients/bot.py'], {
     KILLSWITCHD_CONTROL: daemon.socket,
     PYTHONDONTWRITEBYTECODE: '1',
   });
-  await eventually('a ping while all is well', 40_000, () => pings(receiver)[0] ?? null);
-  expect(pings(receiver)[0]).toMatchObject({ method: 'GET', body: '' });
-  expect(receiver.posts.filter(({ method }) => method === 'POST')).toEqual([]);
+  const ping = await eventually('a ping while all is well', 40_000, () => pings()[0]);
+  expect(ping).toMatchObject({ method: 'GET', body: '' });
+  expect(posts.filter(({ method }) => method === 'POST')).toEqual([]);
   bot.signal('SIGKILL');
-  const dead = await told(receiver, 'bot-stale');
+  const dead = await told('bot-stale');
   expect(dead).toMatchObject({ name: 'main account', level: 'error', count: 1 });
   expect(dead.text).toMatch(/The orders of its markets are cancelled by \d\d:\d\d:\d\d UTC/);
-  const before = pings(receiver).length;
-  const fired = await told(receiver, 'fired');
-  expect(fired.text).toContain('its orders were cancelled by');
+  const before = pings().length;
+  expect((await told('fired')).text).toContain('its orders were cancelled by');
   await eventually('both markets', 10_000, () => {
-    const named = new Set(receiver.told('fired').flatMap(({ markets }) => markets));
-    return MARKETS.every((market) => named.has(market)) ? true : null;
+    const named = new Set(toldOf('fired').flatMap(({ markets }) => markets));
+    return MARKETS.every((market) => named.has(market));
   });
   await sleep(6000);
-  expect(pings(receiver).length - before).toBeLessThanOrEqual(1);
-  expect(receiver.posts.find(({ method }) => method === 'POST')?.path).toBe(SECRET_PATH);
-  await expectSecrecy(daemon);
+  expect(pings().length - before).toBeLessThanOrEqual(1);
+  expect(posts.find(({ method }) => method === 'POST')?.path).toBe(SECRET_PATH);
+  expect(shownIn(await everythingSaidBy(daemon), PARTS)).toEqual([]);
 });
 
-test.concurrent('an outage is told of at its beginning and its end, and the pings stop for its time, also where timers survive it', {
+test.concurrent('an outage is told of at its beginning and its end, and the pings stop for its time, also where timers survive it; so are a refused market and a refused key', {
   timeout: 120_000,
 }, async (context) => {
-  const { exchange, receiver, daemon } = await play(context, { timeoutSeconds: 600 });
-  await daemon.ready();
+  const { exchange, told, pings } = await play(context, 200, UNWATCHED, 30);
   await exchange.addFaults({ kind: 'maintenance' });
-  expect((await told(receiver, 'outage-began')).text).toMatch(
+  expect((await told('outage-began')).text).toMatch(
     /if this lasts, orders are cancelled from \d\d:\d\d:\d\d UTC .* on/,
   );
-  const { length } = pings(receiver);
+  const { length } = pings();
   await sleep(6000);
-  expect(pings(receiver)).toHaveLength(length);
+  expect(pings()).toHaveLength(length);
   await exchange.clearFaults();
-  expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
-  await eventually('a ping again', 20_000, () => pings(receiver)[length] ?? null);
-});
+  expect(await told('outage-ended')).toMatchObject({ level: 'info' });
+  await eventually('a ping again', 20_000, () => pings()[length]);
 
-test.concurrent('a refused market and a refused key are told of', { timeout: 60_000 }, async (context) => {
-  const { exchange, receiver, daemon } = await play(context);
-  await daemon.ready();
   await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, match: { market: 'AAA_USDT' } });
-  expect(await told(receiver, 'refused')).toMatchObject({ markets: ['AAA_USDT'] });
+  expect(await told('refused')).toMatchObject({ markets: ['AAA_USDT'] });
   await exchange.clearFaults();
   await exchange.addFaults({ kind: 'unauthorised' });
-  expect((await told(receiver, 'unauthorised')).text).toContain('THE API KEY IS REFUSED');
+  expect((await told('unauthorised')).text).toContain('THE API KEY IS REFUSED');
 });
 
 test.concurrent('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
   timeout: 120_000,
 }, async (context) => {
-  const { exchange, receiver, daemon } = await play(context, { manner: 503 });
-  await daemon.ready();
+  const { exchange, daemon, posts, toldOf, behave } = await play(context, 503, UNWATCHED);
   await exchange.addFaults({ kind: 'maintenance' });
-  await told(receiver, 'outage-began');
-  await eventually('another attempt', 20_000, () => receiver.told('outage-began')[1] ?? null);
+  await eventually('another attempt', 60_000, () => toldOf('outage-began')[1]);
   const failed = await daemon.metric('killswitch_notify_failures_total', { what: 'message' });
   expect(failed).toBeGreaterThanOrEqual(1);
-  receiver.behave(200);
-  const before = receiver.posts.length;
+  behave(200);
+  const before = posts.length;
   const startMs = performance.now();
   daemon.signal('SIGTERM');
   await daemon.exit(30_000);
   // 8 s for the timers, 3 s for everything else, and a busy machine.
   expect(performance.now() - startMs).toBeLessThan(13_000);
-  const [first] = receiver.posts.slice(before).filter(({ body }) => body.includes('"stopped"'));
-  expect(JSON.parse(first?.body ?? '{}')).toMatchObject({
-    event: 'stopped',
-    level: 'error',
-    markets: MARKETS,
-  });
+  const [first] = posts.slice(before).filter(({ body }) => body.includes('"stopped"'));
+  const stopped = { event: 'stopped', level: 'error', markets: MARKETS };
+  expect(JSON.parse(first?.body ?? '{}')).toMatchObject(stopped);
 });
 
 test.concurrent('a receiver that hangs delays no renewal and no stop', {
   timeout: 60_000,
 }, async (context) => {
-  const { exchange, daemon } = await play(context, { manner: 'hangs' });
-  await daemon.ready();
+  const { exchange, daemon } = await play(context, 'hangs', UNWATCHED);
   await exchange.addFaults({ kind: 'maintenance' });
-  await eventually('a message to send', 15_000, () => daemon.logged('outage-began')[0] ?? null);
+  await eventually('a message to send', 15_000, () => daemon.logged('outage-began')[0]);
   await exchange.clearFaults();
   await daemon.ready();
   const fromMs = await exchange.nowMs();
   await sleep(4000);
   const events = await exchange.events();
   expect(longestGapMs(events, 'BBB_USDT', fromMs, await exchange.nowMs())).toBeLessThan(3000);
-  await expectSecrecy(daemon);
+  expect(shownIn(await everythingSaidBy(daemon), PARTS)).toEqual([]);
   const startMs = performance.now();
   daemon.signal('SIGTERM');
   expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
@@ -195,3 +154,105 @@ test.concurrent('a receiver that hangs delays no renewal and no stop', {
   // What the end cuts short has not failed.
   expect(daemon.stdout()).not.toContain('no answer (aborted)');
 });
+
+/** What the Bot API, an incoming webhook and healthchecks.io answer, which takes no ping of another check with a 200. */
+function answerOf(path: string): readonly [status: number, body: string] {
+  if (path.startsWith('/services')) return [200, 'ok'];
+  if (!path.startsWith('/bot')) return [200, path === '/a-check' ? 'OK' : 'OK (not found)'];
+  if (path.endsWith('=nobody')) return [400, '{"ok":false,"description":"Bad Request: chat not found"}'];
+  return [200, '{"ok":true,"result":{"message_id":1,"date":1}}'];
+}
+
+/** Serves them all; `notify --test` with addresses of theirs and a format. */
+async function playServices(context: TestContext) {
+  const { directory } = stageFor(context);
+  const heard: Heard[] = [];
+  const base = await serve(context, (one, response) => {
+    heard.push(one);
+    const [status, body] = answerOf(one.path);
+    response.writeHead(status).end(body);
+  });
+  const file = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text);
+    return join(directory, name);
+  };
+  const attempt = async (format: string, paths: { urlFile?: string; pingUrlFile?: string }) => {
+    const files = Object.entries(paths).map(([key, path]) => [key, file(key, base + path)]);
+    const notify = { name: 'R&D <main>', format, ...Object.fromEntries(files) };
+    const exchange = { baseUrls: ['http://127.0.0.1:9'] };
+    const content = { exchange, markets: ['BTC_USDT'], liveness: UNWATCHED, notify };
+    const config = file('killswitchd.json', JSON.stringify(content));
+    const env = { KILLSWITCHD_API_KEY: 'demo-key', KILLSWITCHD_API_SECRET: 'demo-secret' };
+    const { code, out, err } = await run(['notify', '--test', '--config', config], { env });
+    return [code, ...out, ...err];
+  };
+  return { heard, attempt };
+}
+
+test.for([
+  ['telegram', '/bot12:AB-c/sendMessage?chat_id=-100', /^🟢 R&D <main>: This is a test\. .* \(\d{4}-.*Z\)$/],
+  // There `&`, `<` and `>` are read as commands.
+  ['slack', '/services/T0/B0/XX', /^🟢 R&amp;D &lt;main&gt;: This is a test\. [^&<>]* \(\d{4}-.*Z\)$/],
+] as const)('%s is posted a text and nothing else, as JSON, beside a ping', async (service, context) => {
+  const [format, urlFile, text] = service;
+  const { heard, attempt } = await playServices(context);
+  const delivered = ['Message: delivered, HTTP 200.', 'Ping: delivered, HTTP 200.'];
+  expect(await attempt(format, { urlFile, pingUrlFile: '/a-check' })).toEqual([0, ...delivered]);
+  const headers = expect.objectContaining({ 'content-type': 'application/json' });
+  const [message] = heard.filter(({ method }) => method === 'POST');
+  expect(message).toEqual({ method: 'POST', path: urlFile, headers, body: expect.any(String) });
+  expect(JSON.parse(message?.body ?? '')).toEqual({ text: expect.stringMatching(text) });
+  expect(heard.find(({ path }) => path === '/a-check')).toMatchObject({ method: 'GET', body: '' });
+});
+
+test('a message to no chat, and a ping for no check of healthchecks.io, are seen to be refused', async (context) => {
+  const { attempt } = await playServices(context);
+  const refused = ['Message: not delivered, HTTP 400.', 'Ping: not delivered, HTTP 200 OK (not found).'];
+  const addresses = { urlFile: '/bot12:AB-c/sendMessage?chat_id=nobody', pingUrlFile: '/no-check' };
+  expect(await attempt('telegram', addresses)).toEqual([69, ...refused]);
+  expect(await attempt('json', { pingUrlFile: '/no-check' })).toEqual([69, refused[1]]);
+});
+
+/** An exchange, and a program `systemd-notify` that takes so long for each message. */
+async function playManager(context: TestContext, seconds: number) {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const programs = join(stage.directory, 'programs');
+  mkdirSync(programs);
+  const script = `#!/bin/sh\nsleep ${seconds}\nprintf '%s\\n' "$@" >>"$0.said"\n`;
+  writeFileSync(join(programs, 'systemd-notify'), script, { mode: 0o755 });
+  const env = { PATH: `${programs}:${process.env['PATH'] ?? ''}`, NOTIFY_SOCKET: '/nobody/listens/here' };
+  const start = (bot?: readonly string[]) => {
+    const exec = bot === undefined ? {} : { bot, config: { liveness: PROCESS } };
+    return stage.daemon({ exchange: exchange.url, markets: [MARKET], env, ...exec });
+  };
+  const lines = () => readFileSync(join(programs, 'systemd-notify.said'), 'utf8').trimEnd().split('\n');
+  return { exchange, start, lines };
+}
+
+test.concurrent('a service manager that is told by a slow program hears everything up to the last word', {
+  timeout: 60_000,
+}, async (context) => {
+  const { start, lines } = await playManager(context, 0.05);
+  const daemon = await start(['true']);
+  expect(await daemon.exit()).toMatchObject({ code: 0 });
+  expect(lines()).toEqual(expect.arrayContaining(['READY=1', 'STOPPING=1']));
+  expect(lines().at(-1)).toBe('STATUS=Stopped: no timer is armed');
+  expect(daemon.logged('notify-failed')).toEqual([]);
+});
+
+test.concurrent.for(['run', 'exec'] as const)(
+  'a second signal to %s, while a slow service manager is told of a stop that is over, calls it no failure',
+  { timeout: 60_000 },
+  async (command, context) => {
+    const { exchange, start } = await playManager(context, 2);
+    const daemon = await (command === 'exec' ? start(BOT) : start());
+    await (command === 'exec' ? botSays(daemon, 'started') : daemon.ready());
+    daemon.signal('SIGTERM');
+    await eventually('the end of the stop', 15_000, () => daemon.logged('stopped')[0]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(daemon.logged('exit-at-once')).toEqual([]);
+    expect(await exchange.event('timer-deleted', 1000)).toMatchObject({ market: MARKET });
+  },
+);

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
-import type { DaemonProcess } from './daemon.ts';
 import { beginGuard, guard } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { firstRenewalsAfter, longestGapMs, ofKind } from './simulated-exchange.ts';
 
 const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
 
@@ -80,29 +79,15 @@ test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s i
   expect(await daemon.metric('killswitch_renewal_failures_total', { market: 'WELL_USDT' })).toBe(0);
 
   await exchange.clearFaults();
-  const sinceMs = await exchange.nowMs();
-  await eventually('the market that hung renewed', 5000, async () =>
-    renewalsOf(await exchange.events(), 'SICK0_USDT').some((atMs) => atMs > sinceMs) ? true : null,
-  );
+  // The one that hung.
+  await firstRenewalsAfter(exchange, ['SICK0_USDT'], await exchange.nowMs());
 });
 
 /** What the status says of a market. */
 interface Seen {
-  readonly market: string;
   readonly survivesSeconds: number;
   readonly renewEverySeconds: number;
 }
-
-const seenAt = async (daemon: DaemonProcess): Promise<readonly Seen[]> =>
-  (JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: readonly Seen[] }).markets;
-
-/** The last bound that the log promised since `from` lines of it, in seconds. */
-const saidSince = (daemon: DaemonProcess, from: number) =>
-  daemon
-    .logged('promise')
-    .slice(from)
-    .map(({ msg }) => /^From now on an outage of the exchange shorter than ([\d.]+) s/.exec(msg)?.[1])
-    .findLast((found) => found !== undefined);
 
 test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,
@@ -113,32 +98,37 @@ test('the bounds and the budget of a stop are said for the answers that are meas
     faults: [{ kind: 'latency', ms: 10 }],
     config: { shutdown: { policy: 'delete', budgetSeconds: 5 } },
   });
-  const atStart = daemon.logged('promise').length;
   // Sixty markets one after the other, at the 100 ms that are assumed.
   const stopWarnings = () =>
     daemon.logged('config-warning').filter(({ msg }) => msg.includes('shutdown.budgetSeconds'));
   expect(stopWarnings().map(({ msg }) => msg)).toEqual([
     expect.stringContaining('takes 6 s; 5 s leave timers armed'),
   ]);
-  const inForce = async (fits: (least: number) => boolean) => {
-    const least = Math.min(...(await seenAt(daemon)).map(({ survivesSeconds }) => survivesSeconds));
-    const said = Number(saidSince(daemon, 0));
-    return fits(said) && Math.abs(said - least) < 0.01 * least ? said : null;
+  const seen = async () =>
+    (JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: readonly Seen[] }).markets;
+  /** The bound that the log promised last, in seconds, once the status has it as well. */
+  const inForce = async () => {
+    const bounds = daemon
+      .logged('promise')
+      .flatMap(
+        ({ msg }) => /^From now on an outage of the exchange shorter than ([\d.]+) s/.exec(msg)?.[1] ?? [],
+      );
+    const said = Number(bounds.at(-1));
+    const least = Math.min(...(await seen()).map(({ survivesSeconds }) => survivesSeconds));
+    return Math.abs(said - least) < 0.01 * least ? said : null;
   };
-  const quick = await eventually('the bound of quick answers', 20_000, () => inForce((said) => said > 0));
-
-  const from = daemon.logged('promise').length;
-  expect(from).toBeGreaterThanOrEqual(atStart);
+  const quick = await eventually('the bound of quick answers', 20_000, inForce);
   await exchange.clearFaults();
   await exchange.addFaults({ kind: 'latency', ms: 90 });
-  const slow = await eventually('the bound of slow answers', 40_000, () =>
-    saidSince(daemon, from) === undefined ? null : inForce((said) => said < quick - 1),
-  );
+  const slow = await eventually('the bound of slow answers', 40_000, async () => {
+    const said = await inForce();
+    return said !== null && said < quick - 1 ? said : null;
+  });
   expect(slow).toBeGreaterThan(20 * 0.5);
   expect(stopWarnings().length).toBeGreaterThan(1);
 
   // What is promised is what is done: no market waits longer for its renewal than the period that the bound holds for.
-  const [first] = await seenAt(daemon);
+  const [first] = await seen();
   const fromMs = await exchange.nowMs();
   await sleep(7000);
   const gap = longestGapMs(await exchange.events(), 'M0_USDT', fromMs, await exchange.nowMs());

@@ -38,9 +38,8 @@ test.concurrent('the recipes in Python trade while they are armed, and lose thei
     });
     return { bot, market, started };
   });
-  const refused = async () => bots.every(({ started }) => started.output().includes('no answer from unix:'));
-  await eventually('a beat before the daemon is there', 30_000, async () =>
-    (await refused()) ? true : null,
+  await eventually('a beat before the daemon is there', 30_000, () =>
+    bots.every(({ started }) => started.output().includes('no answer from unix:')),
   );
   expect(bots.filter(({ started }) => started.output().includes(TRADES))).toEqual([]);
   await stage.daemon({
@@ -49,7 +48,7 @@ test.concurrent('the recipes in Python trade while they are armed, and lose thei
     config: { liveness: { mode: 'beat', ttlSeconds: 5 }, control: { listen: [control] } },
   });
   for (const { bot, started } of bots)
-    await eventually(`orders of ${bot}`, 30_000, () => (started.output().includes(TRADES) ? true : null));
+    await eventually(`orders of ${bot}`, 30_000, () => started.output().includes(TRADES));
   expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
   for (const { started } of bots) started.signal('SIGKILL');
   for (const { market } of bots)
@@ -93,7 +92,7 @@ test.concurrent('bots on asyncio live through a daemon that is late, hangs, dies
   });
   const comeTo = (count: number) =>
     eventually(`${count} changes in ${bots.map(({ output }) => output()).join()}`, 60_000, () =>
-      bots.every(({ said }) => said().length >= count) ? true : null,
+      bots.every(({ said }) => said().length >= count),
     );
   await comeTo(1);
   const first = await daemon();

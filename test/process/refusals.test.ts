@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
 import { guard, keptAddress, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
-import { DEMO, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 const HOUR_MS = 3_600_000;
@@ -11,25 +11,20 @@ const UNAUTHORISED = { kind: 'unauthorised' } as const;
 
 describe.concurrent('an exchange that refuses everything and is well again', { timeout: 60_000 }, () => {
   // The other refusals: `test/exchange/classify.test.ts` and `test/scenario/outage.test.ts`.
-  test('after 5 s, by the refusal of a market, fires nothing', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const markets = ['A15', 'B15', 'A30', 'B30'].map((name) => ({
-      market: `${name}_USDT`,
-      timeoutSeconds: Number(name.slice(1)),
-    }));
-    const daemon = await stage.daemon({ exchange: exchange.url, markets });
-    await daemon.ready(30_000);
+  test('after 5 s, by the refusal of a market, fires nothing; after 1 s at a stop does not end it: every timer is deleted', async (context) => {
+    const config = { shutdown: { budgetSeconds: 8 } };
+    const { exchange, daemon } = await guard(context, { markets: MARKETS, timeoutSeconds: 15, config });
     const errors = { market: ['Market is not available.'] };
     await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, errors });
     await sleep(5000);
     await exchange.clearFaults();
-    const sinceMs = await exchange.nowMs();
-    await eventually(`every timer renewed\n${said(daemon)}`, 15_000, async () => {
-      const events = await exchange.events();
-      const isRenewed = (market: string) => renewalsOf(events, market).some((atMs) => atMs > sinceMs);
-      return markets.every(({ market }) => isRenewed(market)) ? true : null;
-    });
+    await firstRenewalsAfter(exchange, MARKETS, await exchange.nowMs());
+    await exchange.addFaults(UNAUTHORISED);
+    daemon.signal('SIGTERM');
+    await sleep(1000);
+    await exchange.clearFaults();
+    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
   });
 
@@ -51,52 +46,31 @@ describe.concurrent('an exchange that refuses everything and is well again', { t
     await sleep(7000);
     expect(ofKind(await other.events(), 'timer-fired')).toEqual([]);
   });
-
-  test('after 1 s at a stop does not end it: every timer is deleted within the budget', async (context) => {
-    const config = { shutdown: { budgetSeconds: 8 } };
-    const { exchange, daemon } = await guard(context, { markets: MARKETS, timeoutSeconds: 15, config });
-    await exchange.addFaults(UNAUTHORISED);
-    daemon.signal('SIGTERM');
-    await sleep(1000);
-    await exchange.clearFaults();
-    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
-    const events = await exchange.events();
-    const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
-    expect(deleted.toSorted()).toEqual(MARKETS);
-    expect(ofKind(events, 'timer-fired')).toEqual([]);
-  });
 });
 
 describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
-  test('leaves the daemon up and not ready, and is shown once a minute at most, with either kind of nonce', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const start = async (nonce: 'increasing' | 'window') => {
-      const markets = ['AAA', 'BBB', 'CCC'].map((base) => `${base}_${nonce.toUpperCase()}`);
-      const config = { exchange: { nonce } };
+  test.for(['increasing', 'window'] as const)(
+    'leaves the daemon up and not ready, and is shown once a minute at most (nonce: %s)',
+    async (nonce, context) => {
+      const stage = stageFor(context);
+      const exchange = await stage.exchange();
       const daemon = await stage.daemon({
         exchange: exchange.url,
-        markets,
-        config,
+        markets: MARKETS,
+        config: { exchange: { nonce } },
         secret: 'not-the-secret',
       });
-      return { daemon, markets };
-    };
-    const started = [await start('increasing'), await start('window')];
-    for (const { daemon } of started)
-      await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
-    await sleep(5000);
-    const events = await exchange.events();
-    for (const { daemon, markets } of started) {
-      expect(markets.flatMap((market) => ofKind(events, 'request-refused', market))).toHaveLength(1);
+      await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+      await sleep(5000);
+      expect(ofKind(await exchange.events(), 'request-refused')).toHaveLength(1);
       expect((await daemon.get('/readyz')).status).toBe(503);
       expect((await daemon.get('/livez')).status).toBe(200);
       expect(await daemon.metric('killswitch_authorised')).toBe(0);
       expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
       daemon.signal('SIGTERM');
       expect(await daemon.exit()).toMatchObject({ code: 0 });
-    }
-  });
+    },
+  );
 
   test('because it was changed is read again from its file within seconds, and everything is armed without a restart', async (context) => {
     const stage = stageFor(context);
@@ -105,19 +79,15 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
     const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS });
     await daemon.ready();
     await exchange.addFaults(UNAUTHORISED);
-    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
     await sleep(1000);
     await exchange.end();
     const changed = await stage.exchange({ listen, secret: 'the-next-secret' });
     const writtenMs = Date.now();
     writeFileSync(daemon.secretFile, 'the-next-secret\n');
-    const [read] = await eventually('the new secret', 5000, () =>
-      daemon.logged('secrets-changed').length > 0 ? daemon.logged('secrets-changed') : null,
-    );
-    expect(Date.parse(read?.time ?? '') - writtenMs).toBeLessThan(2500);
-    await eventually('every market armed again', 20_000, async () =>
-      ofKind(await changed.events(), 'timer-armed').length < MARKETS.length ? null : true,
-    );
+    const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);
+    expect(Date.parse(read.time) - writtenMs).toBeLessThan(2500);
+    await firstRenewalsAfter(changed, MARKETS, 0);
     expect(daemon.logged('secrets-changed')).toHaveLength(1);
     expect(daemon.stdout()).not.toContain('the-next-secret');
   });
@@ -130,35 +100,30 @@ async function acceptNonce(url: string, aheadMs: number): Promise<void> {
   expect(status).toBe(200);
 }
 
-describe.concurrent('a key whose last nonce comes from a clock that was far ahead', {
+test.concurrent('a key whose last nonce comes from a clock that was 30 days ahead arms its markets, after a restart as well; where it is a year, what helps is said', {
   timeout: 60_000,
-}, () => {
-  test('arms its markets, 30 days ahead, and so does a restart', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await acceptNonce(exchange.url, 30 * 24 * HOUR_MS);
-    for (let life = 0; life < 2; life += 1) {
-      const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT', 'BBB_USDT'] });
-      await daemon.ready();
-      expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
-      daemon.signal('SIGTERM');
-      expect((await daemon.exit()).code).toBe(0);
-      const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
-      const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
-      expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);
-    }
-    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-  });
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  await acceptNonce(exchange.url, 30 * 24 * HOUR_MS);
+  const start = () => stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
+  for (let life = 0; life < 2; life += 1) {
+    const daemon = await start();
+    await daemon.ready();
+    expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
+    daemon.signal('SIGTERM');
+    expect((await daemon.exit()).code).toBe(0);
+    const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
+    const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
+    expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);
+  }
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 
-  test('says what helps where it is further ahead than it looks', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await acceptNonce(exchange.url, 365 * 24 * HOUR_MS);
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
-    const advice = await eventually('the advice', 15_000, async () => {
-      const { body } = await daemon.get('/readyz');
-      return /^.*make a new API key.*$/m.exec(body)?.[0] ?? null;
-    });
-    expect(advice).toMatch(/^\[-\]timer\/AAA_USDT failed: .*more than 64 days ahead/);
+  await acceptNonce(exchange.url, 365 * 24 * HOUR_MS);
+  const daemon = await start();
+  const advice = await eventually('the advice', 15_000, async () => {
+    const { body } = await daemon.get('/readyz');
+    return /^.*make a new API key.*$/m.exec(body)?.[0];
   });
+  expect(advice).toMatch(/^\[-\]timer\/AAA_USDT failed: .*more than 64 days ahead/);
 });

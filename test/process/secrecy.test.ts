@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
+import { everythingSaidBy, shownIn } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
 import { eventually } from './program.ts';
-import { everythingSaidBy, shownIn } from './secrets.ts';
 
 const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
@@ -32,7 +32,7 @@ test('nothing shows the API secret, in a run with failures of every kind', async
   );
   await exchange.addFaults({ kind: 'unauthorised' });
   // Its turn comes when every fault before it has had its own.
-  await eventually('a refused key', 20_000, () => daemon.logged('unauthorised')[0] ?? null);
+  await eventually('a refused key', 20_000, () => daemon.logged('unauthorised')[0]);
   const ps = ['-ww', '-o', 'args=', '-p', String(daemon.pid)];
   const shown = execFileSync('ps', ps, { encoding: 'utf8' }) + (await everythingSaidBy(daemon));
   daemon.signal('SIGTERM');
@@ -63,7 +63,7 @@ test('nothing shows key and secret where the exchange repeats them in a confirma
     secret: SECRET,
     config: { ping: { everySeconds: 1 }, shutdown: { policy: 'keep' } },
   });
-  const told = await eventually('the altered timer', 20_000, () => daemon.logged('altered')[0] ?? null);
+  const told = await eventually('the altered timer', 20_000, () => daemon.logged('altered')[0]);
   expect(told.msg).toContain('order types spot, (unknown) instead of spot, margin, futures');
   const page = await eventually('a ping with the answer', 20_000, async () => {
     const { body } = await daemon.get('/api/v1/status');
@@ -72,11 +72,9 @@ test('nothing shows key and secret where the exchange repeats them in a confirma
   expect(page.length).toBeLessThan(20_000);
   const shown = await everythingSaidBy(daemon);
   expect(shownIn(shown, [SECRET, KEY, KEY.slice(0, 20)])).toEqual([]);
-  const longest = Math.max(
-    ...daemon
-      .stdout()
-      .split('\n')
-      .map(({ length }) => length),
-  );
-  expect(longest).toBeLessThan(3000);
+  const lengths = daemon
+    .stdout()
+    .split('\n')
+    .map(({ length }) => length);
+  expect(Math.max(...lengths)).toBeLessThan(3000);
 }, 60_000);

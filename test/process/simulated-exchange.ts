@@ -106,6 +106,12 @@ export function ofKind<K extends EventKind>(events: Events, kind: K, market?: st
   );
 }
 
+/** The markets whose timers were deleted, in alphabetical order; twice where it was twice. */
+export const deletedIn = async (exchange: RunningExchange): Promise<string[]> =>
+  ofKind(await exchange.events(), 'timer-deleted')
+    .map(({ market }) => market)
+    .sort();
+
 /** When the exchange armed or renewed the timer of a market, Unix milliseconds. */
 export function renewalsOf(events: Events, market: string): number[] {
   return events.flatMap((event) =>
@@ -113,6 +119,19 @@ export function renewalsOf(events: Events, market: string): number[] {
       ? [event.atMs]
       : [],
   );
+}
+
+/** When each market was renewed first after a moment, Unix milliseconds. */
+export function firstRenewalsAfter(
+  exchange: RunningExchange,
+  markets: readonly string[],
+  momentMs: number,
+): Promise<number[]> {
+  return eventually(`each of ${markets.join()} renewed`, 20_000, async () => {
+    const events = await exchange.events();
+    const first = markets.map((market) => renewalsOf(events, market).find((atMs) => atMs >= momentMs) ?? 0);
+    return first.includes(0) ? null : first;
+  });
 }
 
 /** The longest time between two renewals of a market that lies, in part, between two moments; the last may be open. */

@@ -1,118 +1,129 @@
+import { chmodSync, copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { guard, stageFor } from './harness.ts';
-import { sleep } from './program.ts';
-import { ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
+import { startProcess } from '../liveness/started.ts';
+import { begin } from './exec-play.ts';
+import { guard, type Scope, stageFor } from './harness.ts';
+import { eventually, type Program, said, sleep } from './program.ts';
+import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
-describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
+const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+const SILENCE = { kind: 'hang', mode: 'drop' } as const;
+
+/** A Node of the test's own, and the words before a command that have it run by that one. */
+function ownNode(scope: Scope) {
+  const node = join(stageFor(scope).directory, 'node');
+  copyFileSync(process.execPath, node);
+  return { node, prefix: ['sh', '-c', 'shift; exec "$0" "$@"', node] };
+}
+
+/** A daemon, all threads of which wait in the kernel. */
+async function hung(scope: Scope, prefix: readonly string[] = []) {
+  const played = await guard(scope, { markets: ['AAA_USDT'], canSabotage: true, prefix });
+  played.daemon.sabotage({ kind: 'hang-threads', pipe: join(played.stage.directory, 'pipe') });
+  await sleep(500);
+  return played;
+}
+
+/** Sends the signal every few milliseconds until the process has ended. */
+async function storm(program: Program, signal: NodeJS.Signals): Promise<void> {
+  while (!program.hasExited()) {
+    program.signal(signal);
+    await sleep(3);
+  }
+}
+
+describe.concurrent('a stop', { timeout: 60_000 }, () => {
   test('deletes exactly the timers that the daemon armed; keep leaves them alone, handoff renews them once more', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    const markets = ['AAA_USDT', 'BBB_USDT'];
-    await exchange.placeOrders(...markets.map((market) => ({ market, type: 'spot' as const })));
+    await exchange.placeOrders(...MARKETS.map((market) => ({ market, type: 'spot' as const })));
     await exchange.arm('OTHER_USDT', 600);
-    for (const policy of ['keep', 'handoff', 'delete']) {
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets,
-        config: { shutdown: { policy } },
-      });
+    for (const [policy, renewedBy] of [
+      ['keep', 0],
+      ['handoff', 1],
+      ['delete', null],
+    ] as const) {
+      const config = { shutdown: { policy } };
+      const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS, config });
       await daemon.ready();
       const before = renewalsOf(await exchange.events(), 'AAA_USDT').length;
       daemon.signal('SIGTERM');
       expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
       expect(daemon.stderr()).toBe('');
-      const events = await exchange.events();
-      const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
-      expect(deleted.toSorted()).toEqual(policy === 'delete' ? markets : []);
-      const lastOnes = renewalsOf(events, 'AAA_USDT').length - before;
-      if (policy === 'keep') expect(lastOnes).toBe(0);
-      if (policy === 'handoff') expect(lastOnes).toBe(1);
+      expect(await deletedIn(exchange)).toEqual(policy === 'delete' ? MARKETS : []);
+      const renewed = renewalsOf(await exchange.events(), 'AAA_USDT').length - before;
+      if (renewedBy !== null) expect(renewed, policy).toBe(renewedBy);
     }
     const events = await exchange.events();
     expect(events.filter((event) => 'market' in event && event.market === 'OTHER_USDT')).toMatchObject([
       { kind: 'timer-armed' },
     ]);
     expect(ofKind(events, 'order-cancelled')).toEqual([]);
-    expect(markets.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
+    expect(MARKETS.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
   });
 
-  test('while the exchange is silent ends within the budget with 75 and says by when each timer fires; a second one ends it at once', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const markets = ['AAA_USDT', 'BBB_USDT'];
-    await exchange.placeOrders(...markets.map((market) => ({ market, type: 'spot' as const })));
-    const silence = async (budgetSeconds: number) => {
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: markets.map((market) => ({ market, timeoutSeconds: 5 })),
-        config: { shutdown: { budgetSeconds } },
-      });
-      await daemon.ready();
-      const armedBy = (await exchange.events()).length;
-      await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-      await sleep(500);
+  test.for([
+    ['is silent', SILENCE, 3, /: the delete was not confirmed.* at the latest at (\S+Z)$/],
+    [
+      'is under maintenance for longer than the timers last',
+      { kind: 'maintenance', forMs: 6500 },
+      10,
+      /: the timer may have fired before it was deleted/,
+    ],
+  ] as const)(
+    'while the exchange %s ends within the budget with 75, and says of each timer what became of it',
+    async ([, fault, budgetSeconds, words], context) => {
+      const config = { shutdown: { budgetSeconds } };
+      const { exchange, daemon } = await guard(context, { timeoutSeconds: 5, config });
+      await exchange.addFaults(fault);
       daemon.signal('SIGTERM');
-      return { daemon, armedBy };
-    };
+      const askedMs = performance.now();
+      expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 75 });
+      // 3 s for everything else, and what a busy machine adds.
+      expect(performance.now() - askedMs).toBeLessThan((budgetSeconds + 5) * 1000);
+      const [stopped] = daemon.logged('stopped');
+      expect(stopped?.level).toBe('error');
+      for (const market of MARKETS) {
+        const cancelled = await exchange.event('order-cancelled', 10_000, (event) => event.market === market);
+        const line =
+          daemon
+            .stderr()
+            .split('\n')
+            .find((one) => one.startsWith(market)) ?? '';
+        expect(line).toMatch(words);
+        const [, latest] = words.exec(line) ?? [];
+        if (latest !== undefined) expect(cancelled.atMs).toBeLessThanOrEqual(Date.parse(latest));
+        expect(stopped?.msg).toContain(market);
+      }
+    },
+  );
 
-    const { daemon: impatient } = await silence(60);
-    await sleep(1500);
-    expect(impatient.hasExited()).toBe(false);
-    impatient.signal('SIGTERM');
-    const secondMs = performance.now();
-    expect(await impatient.exit()).toMatchObject({ code: 75 });
-    expect(performance.now() - secondMs).toBeLessThan(2000);
-    expect(impatient.stderr()).toContain('timers may still be armed');
-    await exchange.clearFaults();
-
-    const { daemon: patient, armedBy } = await silence(3);
-    const askedMs = performance.now();
-    expect(await patient.exit()).toMatchObject({ code: 75 });
-    // The budget, half a second for a slow reader of the log, and what a busy machine adds.
-    expect(performance.now() - askedMs).toBeLessThan(5500);
-    const lines = patient.stderr().trim().split('\n');
-    expect(lines).toHaveLength(2);
-    for (const market of markets) {
-      const line = lines.find((one) => one.startsWith(`${market}: `)) ?? '';
-      const latestMs = Date.parse(/ at the latest at (\S+Z)$/.exec(line)?.[1] ?? '');
-      const fired = await exchange.event(
-        'timer-fired',
-        10_000,
-        (event) => event.market === market && event.seq > armedBy,
-      );
-      expect(fired.atMs).toBeLessThanOrEqual(latestMs);
-    }
-  });
-
-  test('counts a second signal as one only a second after the first, or as another kind', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const silence = async () => {
-      const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
-      await daemon.ready();
-      await exchange.addFaults({ kind: 'hang', mode: 'hold', forMs: 3000 });
+  test.for([
+    [300, 'SIGTERM', 0],
+    [1500, 'SIGTERM', 75],
+    [300, 'SIGINT', 75],
+  ] as const)(
+    'to which %i ms later a %s comes, while every thread hangs and the exchange as well, ends with %i',
+    async ([afterMs, signal, code], context) => {
+      const { exchange, daemon } = await hung(context);
+      await exchange.addFaults({ kind: 'hang', mode: 'hold', forMs: 4000 });
       daemon.signal('SIGTERM');
-      await sleep(300);
-      return daemon;
-    };
-
-    const doubled = await silence();
-    doubled.signal('SIGTERM');
-    expect(await doubled.exit()).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toMatchObject([{ market: 'AAA_USDT' }]);
-
-    const hurried = await silence();
-    hurried.signal('SIGINT');
-    expect(await hurried.exit()).toMatchObject({ code: 75 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
-  });
+      await sleep(afterMs);
+      expect(daemon.hasExited()).toBe(false);
+      const secondMs = performance.now();
+      daemon.signal(signal);
+      expect(await daemon.exit()).toMatchObject({ code });
+      if (code === 0) expect(await deletedIn(exchange)).toEqual(['AAA_USDT']);
+      else {
+        expect(performance.now() - secondMs).toBeLessThan(2000);
+        expect(daemon.stderr()).toContain('timers may still be armed');
+      }
+    },
+  );
 
   test('during an attempt that outlasts its budget renews nothing after the delete', async (context) => {
-    const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
-    const { exchange, daemon } = await guard(context, {
-      markets,
-      config: { shutdown: { budgetSeconds: 5 } },
-    });
+    const { exchange, daemon } = await guard(context, { config: { shutdown: { budgetSeconds: 5 } } });
     const match = { operation: 'kill-switch' };
     await exchange.addFaults({ kind: 'latency', ms: 7000, count: 1, match });
     await exchange.event('fault-applied', 5000);
@@ -120,9 +131,113 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
     expect(await daemon.exit()).toMatchObject({ code: 0 });
     // The attempt that was given up is carried out only now.
     await exchange.event('request-refused', 10_000, ({ status }) => status === 429);
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
     const events = await exchange.events();
-    expect(ofKind(events, 'timer-deleted')).toHaveLength(markets.length);
-    expect(markets.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
+    expect(MARKETS.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
+  });
+
+  test.for([
+    ['beat', ['gone', 'killed', 'lives']],
+    ['file', ['killed', 'lives']],
+  ] as const)(
+    '1 s after a bot was killed deletes nothing of it and ends with 75; the timers of bots that live, or have said goodbye, are deleted (%s)',
+    async ([mode, names], context) => {
+      const stage = stageFor(context);
+      const exchange = await stage.exchange();
+      const marketOf = (bot: string) => `${bot.toUpperCase()}_USDT`;
+      await exchange.placeOrders(...names.map((bot) => ({ market: marketOf(bot), type: 'spot' as const })));
+      const fileOf = (bot: string) => join(stage.directory, `${bot}.alive`);
+      const ofMode = mode === 'file' ? { file: fileOf('{bot}') } : {};
+      const daemon = await stage.daemon({
+        exchange: exchange.url,
+        markets: names.map((bot) => ({ market: marketOf(bot), timeoutSeconds: 6, bot })),
+        control: true,
+        config: { liveness: { mode, ttlSeconds: 15, ...ofMode } },
+      });
+      const touches = (bot: string) => ['test/process/bot.ts', 'file', fileOf(bot)];
+      const bots = names.map((bot) => {
+        const env = { KILLSWITCHD_CONTROL: daemon.socket, KILLSWITCHD_BOT: bot };
+        const args = mode === 'file' ? touches(bot) : ['config/clients/bot.js'];
+        return [bot, startProcess(context, process.execPath, args, env)] as const;
+      });
+      const signal = (wanted: string, what: NodeJS.Signals) =>
+        bots.find(([bot]) => bot === wanted)?.[1].signal(what);
+      await eventually('signs of life', 20_000, () => daemon.logged('bot-alive')[names.length - 1]);
+      await daemon.ready();
+      signal('gone', 'SIGTERM');
+      if (mode === 'beat') await eventually('the goodbye', 10_000, () => daemon.logged('bot-goodbye')[0]);
+      signal('killed', 'SIGKILL');
+      await sleep(1000);
+      daemon.signal('SIGTERM');
+      expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 75 });
+      expect(daemon.stderr()).toMatch(/^KILLED_USDT: .*cancelled at the latest at \S+Z$/m);
+      await exchange.event('order-cancelled', 15_000, ({ market }) => market === 'KILLED_USDT');
+      const others = names.filter((bot) => bot !== 'killed').map(marketOf);
+      expect(await deletedIn(exchange)).toEqual(others);
+      expect(ofKind(await exchange.events(), 'order-cancelled')).toHaveLength(1);
+      for (const market of others) expect(daemon.stderr()).not.toContain(market);
+    },
+  );
+
+  test('while its bot lives waits for a sign of it, deletes every timer, and ends with 0', async (context) => {
+    const file = join(stageFor(context).directory, 'bot.alive');
+    startProcess(context, process.execPath, ['test/process/bot.ts', 'file', file]);
+    const liveness = { mode: 'file', file, ttlSeconds: 15 };
+    const { exchange, daemon } = await guard(context, { timeoutSeconds: 6, config: { liveness } });
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
+    expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
+  });
+});
+
+describe.concurrent('the exit code of a stop is', { timeout: 60_000 }, () => {
+  test('0 under a storm of the same signal until the end', async (context) => {
+    const { daemon } = await guard(context, { markets: ['AAA_USDT'] });
+    await storm(daemon, 'SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+  });
+
+  test('75 where no delete was confirmed, whatever signal comes after the last line', async (context) => {
+    const config = { shutdown: { budgetSeconds: 2 } };
+    const { daemon, exchange } = await guard(context, { markets: ['AAA_USDT'], config });
+    await exchange.addFaults(SILENCE);
+    daemon.signal('SIGTERM');
+    while (daemon.logged('stopped').length === 0) await sleep(1);
+    await storm(daemon, 'SIGINT');
+    expect(await daemon.exit()).toMatchObject({ code: 75, signal: null });
+  });
+
+  test("the bot's with exec, under the same storm", async (context) => {
+    const { daemon } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
+    await storm(daemon, 'SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 3, signal: null });
+  });
+
+  test('0 where the file of Node is gone and every thread hangs', async (context) => {
+    const { node, prefix } = ownNode(context);
+    const { daemon } = await hung(context, prefix);
+    rmSync(node);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+    expect(daemon.stderr()).toBe('');
+  });
+
+  test('that of SIGKILL where every thread hangs and Node may not be executed any more: no core is written', async (context) => {
+    const { node, prefix } = ownNode(context);
+    const { daemon, exchange } = await hung(context, prefix);
+    chmodSync(node, 0o644);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: null, signal: 'SIGKILL' });
+    expect(await deletedIn(exchange)).toEqual(['AAA_USDT']);
+  });
+
+  test('0 while every thread hangs, and a SIGUSR1 that came before opens no debugger', async (context) => {
+    const { daemon } = await hung(context);
+    daemon.signal('SIGUSR1');
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+    expect(daemon.stderr()).toBe('');
   });
 });
 
@@ -130,13 +245,8 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
   test('by SIGKILL, the exchange cancels what the timers cover, and nothing else, within T + 1 s', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    await exchange.placeOrders(
-      { market: 'AAA_USDT', type: 'spot' },
-      { market: 'AAA_USDT', type: 'margin' },
-      { market: 'BBB_USDT', type: 'spot' },
-      { market: 'BBB_USDT', type: 'margin' },
-      { market: 'CCC_USDT', type: 'spot' },
-    );
+    for (const market of ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'])
+      await exchange.placeOrders({ market, type: 'spot' }, { market, type: 'margin' });
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [
@@ -149,8 +259,7 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
     const killedAtMs = await exchange.nowMs();
     daemon.signal('SIGKILL');
     await exchange.event('timer-fired', 8000, ({ market }) => market === 'BBB_USDT');
-    const events = await exchange.events();
-    const cancelled = ofKind(events, 'order-cancelled');
+    const cancelled = ofKind(await exchange.events(), 'order-cancelled');
     expect(cancelled.map(({ market, type }) => `${market} ${type}`).sort()).toEqual([
       'AAA_USDT spot',
       'BBB_USDT margin',
@@ -162,25 +271,18 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
     }
   });
 
-  test('of a fault of its own, it exits 70 and leaves the timers to fire', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const market = 'AAA_USDT';
-    await exchange.placeOrders({ market, type: 'spot' });
-    for (const kind of ['reject', 'throw'] as const) {
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: [{ market, timeoutSeconds: 5 }],
-        canSabotage: true,
-      });
-      await daemon.ready();
+  test.for(['reject', 'throw'] as const)(
+    'of a fault of its own (%s), it exits 70 and leaves the timers to fire',
+    async (kind, context) => {
+      const guarding = { markets: ['AAA_USDT'], timeoutSeconds: 5, canSabotage: true };
+      const { exchange, daemon } = await guard(context, guarding);
       daemon.sabotage({ kind });
       expect(await daemon.exit()).toMatchObject({ code: 70 });
       expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
-    }
-    const { atMs } = await exchange.event('order-cancelled', 8000);
-    const events = await exchange.events();
-    expect(ofKind(events, 'timer-deleted')).toEqual([]);
-    expect(atMs - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
-  });
+      const { atMs } = await exchange.event('order-cancelled', 8000);
+      const events = await exchange.events();
+      expect(ofKind(events, 'timer-deleted')).toEqual([]);
+      expect(atMs - (renewalsOf(events, 'AAA_USDT').at(-1) ?? 0)).toBeLessThanOrEqual(6000);
+    },
+  );
 });
