@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { DEFAULTS } from '../../deploy/mixin/config.ts';
 import { telemetryTables } from '../docs/telemetry-tables.ts';
-import { DASHBOARDS, expressionsOf, type Panel, readDashboard } from './dashboards.ts';
+import { DASHBOARDS, expressionsOf, readDashboard } from './dashboards.ts';
 import { countersWithoutRate, namedIn, TARGET_LABELS } from './promql.ts';
-
-const overlap = ({ gridPos: one }: Panel, { gridPos: other }: Panel): boolean =>
-  one.x < other.x + other.w &&
-  other.x < one.x + one.w &&
-  one.y < other.y + other.h &&
-  other.y < one.y + one.h;
 
 /** The names that Grafana has for the units that we use; another one it shows as text behind the number. */
 const UNITS = ['none', 'short', 'bool', 'bytes', 'cps', 'reqps', 'percentunit', 's', 'dateTimeFromNow'];
@@ -44,8 +38,6 @@ describe.each(DASHBOARDS)('%s', (path) => {
       if (['timeseries', 'state-timeline', 'bargauge'].includes(type))
         expect(named, title).toHaveLength(targets.length);
     }
-    const units = [...JSON.stringify(panels).matchAll(/"id":"unit","value":"([^"]*)"/g)];
-    expect(units.map(([, unit = '']) => unit).filter((unit) => !UNITS.includes(unit))).toEqual([]);
   });
 
   test('asks for the chosen job and instance in every selector, alerts included', () => {
@@ -72,13 +64,6 @@ describe.each(DASHBOARDS)('%s', (path) => {
       const windows = [...expr.matchAll(/\b(?:rate|increase|changes)\([^[]*\[([^\]]+)\]/g)];
       for (const [, time] of windows) expect(['$__rate_interval', '$__range'], where).toContain(time);
     }
-  });
-
-  test('gives every panel a place of its own on a grid of 24', () => {
-    expect(panels.filter(({ gridPos: { x, w, h } }) => x < 0 || x + w > 24 || h < 1)).toEqual([]);
-    const covering = (one: Panel, index: number) =>
-      panels.slice(index + 1).filter((other) => overlap(one, other));
-    expect(panels.flatMap(covering).map(({ title }) => title)).toEqual([]);
   });
 
   test('names its lines by labels that they have', async () => {

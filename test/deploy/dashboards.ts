@@ -10,7 +10,6 @@ export interface Panel {
   readonly title: string;
   readonly type: string;
   readonly description?: string;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly {
     readonly expr: string;
     readonly legendFormat: string;

@@ -19,7 +19,6 @@ import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { serveBeats } from '../liveness/beat-server.ts';
-import { startProcess, until } from '../liveness/started.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const MODULES = join(ROOT, 'node_modules');
@@ -179,25 +178,6 @@ describe('the packed library', () => {
     const said = await run(process.execPath, ['bot.ts'], user, { KILLSWITCHD_CONTROL: server.control });
     expect(said.split('\n').slice(0, 3)).toEqual([1, 2, 3].map((turn) => `turn ${turn}: orders may go out`));
     expect(server.received.map(({ word }) => word)).toEqual([...Array(4).fill('/v1/beat'), '/v1/goodbye']);
-  }, 60_000);
-
-  it('runs the whole example bot from where npm puts it', async (context) => {
-    const server = await serveBeats(context, null);
-    server.answer(true);
-    const bot = join(user, 'node_modules/killswitchd/config/clients/bot.js');
-    const started = startProcess(context, process.execPath, [bot], { KILLSWITCHD_CONTROL: server.control });
-    await until('a beat', () => server.received.length > 0);
-    started.signal('SIGTERM');
-    expect(await started.ended).toEqual([0, null]);
-    expect(started.output()).toBe('armed: orders may go out\ngoodbye\n');
-  }, 60_000);
-
-  it('runs the demo from where npm puts it, and Ctrl-C ends it', async (context) => {
-    const main = join(user, 'node_modules/killswitchd/dist/main.js');
-    const demo = startProcess(context, process.execPath, [main, 'demo']);
-    await until('orders of the bot', () => demo.output().includes('orders of the bot rest'));
-    demo.signal('SIGINT');
-    expect(await demo.ended).toEqual([130, null]);
   }, 60_000);
 
   it('runs the example of the simulated exchange', async () => {

@@ -52,6 +52,10 @@ const dead = (state: string): Changes => ({ ...botTurns(state), [DESIRED]: turns
 /** A counter that counts one event. */
 const once = turns(0, 1);
 
+const SHORT: Changes = { [EXPIRY]: renewedUntilTrouble(25), killswitch_timer_timeout_seconds: 30 };
+const KEY_REFUSED: Changes = { killswitch_authorised: turns(1, 0) };
+const REJECTED: Changes = { 'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1) };
+
 const PAGES: readonly Play[] = [
   {
     name: 'renewals that do not get through',
@@ -64,34 +68,19 @@ const PAGES: readonly Play[] = [
       100: ['KillswitchTimerRunningOut', 'KillswitchUnarmed'],
     },
   },
-  only(
-    'KillswitchTimerRunningOut',
-    'renewals of a short timeout that do not get through',
-    { [EXPIRY]: renewedUntilTrouble(25), killswitch_timer_timeout_seconds: 30 },
-    5,
-    15,
-  ),
+  only('KillswitchTimerRunningOut', 'no renewal of a short timeout getting through', SHORT, 5, 15),
   only('KillswitchUnarmed', 'a market that was never armed', { [EXPIRY]: turns(1e6, 0) }, 25, 40),
   only('KillswitchLapsed', 'a timer that fired', { killswitch_lapses_total: once }, -5, 15),
   only('KillswitchHeldAfterLapse', 'a market that is held after its lapse', held('lapsed'), -5, 10),
-  only('KillswitchKeyRefused', 'a key that is refused', { killswitch_authorised: turns(1, 0) }, 10, 20),
+  only('KillswitchKeyRefused', 'a key that is refused', KEY_REFUSED, 10, 20),
   only(
     'KillswitchKeyRefused',
-    'a key that is refused before anything was armed, and not of each market',
-    {
-      killswitch_authorised: turns(1, 0),
-      'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1),
-    },
+    'a key that is refused, not each market',
+    { ...KEY_REFUSED, ...REJECTED },
     10,
     60,
   ),
-  only(
-    'KillswitchMarketRejected',
-    'a market that is refused',
-    { 'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1) },
-    25,
-    35,
-  ),
+  only('KillswitchMarketRejected', 'a market that is refused', REJECTED, 25, 35),
   only('KillswitchBotSilent', 'a bot that is silent', dead('stale'), 10, 20),
   only('KillswitchBotSilent', 'a bot that failed', dead('failed'), 10, 20),
   only('KillswitchTripFailing', 'a trip that does not get through', failing('trip', 1), 5, 30),
@@ -103,6 +92,9 @@ const WINDOW = 'killswitch_survivable_outage_ratio';
 const SKEW = 'killswitch_clock_skew_seconds';
 const RELOADED = 'killswitch_config_last_reload_successful';
 const REFUSED = 'killswitch_control_refused_total{reason="unauthorised"}';
+const STARTED = 'process_start_time_seconds';
+const ALTERED = 'killswitch_altered_replies_total';
+const DISARMED: Changes = { ...held('disarmed'), [EXPIRY]: turns(1e6, 0) };
 const UNSENT = 'killswitch_notify_failures_total{what="message"}';
 const starts: Values = (scrape) => Math.floor(Math.max(TROUBLE, scrape) / 12);
 
@@ -117,29 +109,11 @@ const TICKETS: readonly Play[] = [
   only('KillswitchClockSkewed', 'a clock that is late', { [SKEW]: turns(0, 3) }, 280, 340),
   only('KillswitchClockSkewed', 'a clock that is ahead', { [SKEW]: turns(0, -3) }, 280, 340),
   only('KillswitchHostStalls', 'a host that stalls', { killswitch_stalls_total: counts(0.1) }, 10, 600),
-  only(
-    'KillswitchRestarting',
-    'a process that does not stay',
-    { process_start_time_seconds: starts },
-    30,
-    600,
-  ),
+  only('KillswitchRestarting', 'a process that does not stay', { [STARTED]: starts }, 30, 600),
   only('KillswitchReloadRejected', 'a rejected configuration', { [RELOADED]: turns(1, 0) }, 50, 90),
-  only(
-    'KillswitchOutOfGuard',
-    'a market that stays disarmed',
-    { ...held('disarmed'), [EXPIRY]: turns(1e6, 0) },
-    3500,
-    3660,
-  ),
+  only('KillswitchOutOfGuard', 'a market that stays disarmed', DISARMED, 3500, 3660),
   only('KillswitchDeleteFailing', 'a delete that does not get through', failing('delete', 0.5), 10, 120),
-  only(
-    'KillswitchReplyAltered',
-    'another timer than asked for',
-    { killswitch_altered_replies_total: once },
-    -5,
-    30,
-  ),
+  only('KillswitchReplyAltered', 'another timer than asked for', { [ALTERED]: once }, -5, 30),
   only('KillswitchStrangerKnocks', 'a stranger at the control listener', { [REFUSED]: counts(1) }, 10, 60),
   only('KillswitchLogLost', 'log lines that nobody takes', { killswitch_log_dropped_total: once }, -5, 30),
   only('KillswitchNotifyFailing', 'a receiver that takes no messages', { [UNSENT]: counts(1) }, 10, 60),
@@ -177,10 +151,7 @@ const DEATHS: readonly Play[] = [
   },
   {
     name: 'a pod that is dead, while one of another account has its address',
-    world: together(
-      died({ ...OLD, account: 'main' }, 0),
-      daemon({ ...OLD, account: 'other', pod: 'namesake' }),
-    ),
+    world: together(died(OLD, 0), daemon({ ...OLD, account: 'other', pod: 'namesake' })),
     fires: { 90: ['KillswitchUnarmed'] },
   },
   {
@@ -228,46 +199,39 @@ const ofTimeout = (seconds: number, slack: number) =>
 /** From the trouble on, for twenty minutes. */
 const isPaused = (scrape: number) => scrape >= TROUBLE && scrape <= TROUBLE + 240;
 
+const other = (name: string) => onlyMarkets(daemon({ ...MAIN, markets: [name] }));
+const restarted = ending(daemon(MAIN, { killswitch_overdue_total: 4 }), TROUBLE, 2);
+
 /** So many minutes in which nothing may be heard from beginning to end. */
-export const QUIET_PLAYS: readonly (readonly [name: string, minutes: number, world: World])[] = [
-  ['all is well', 90, together(daemon(MAIN), daemon(OTHER))],
-  [
-    'a pod is replaced by one with another name and address, half a minute later',
-    80,
-    together(ending(daemon(OLD), TROUBLE, 4), beginning(daemon(NEW, arming), TROUBLE + 6)),
-  ],
-  [
-    'two pods overlap while one takes over from the other',
-    80,
-    together(ending(daemon(OLD), TROUBLE, 4), beginning(daemon(NEW), TROUBLE - 24)),
-  ],
-  [
-    'a service is restarted in its place, and its counters begin anew',
-    80,
-    together(
-      ending(daemon(MAIN, { killswitch_overdue_total: 4 }), TROUBLE, 2),
-      beginning(daemon(MAIN, { process_start_time_seconds: 900 }), TROUBLE + 2),
-    ),
-  ],
-  [
-    'a reload takes a market out',
-    80,
-    together(daemon(MAIN), ending(onlyMarkets(daemon({ ...MAIN, markets: ['ETH_USDT'] })), TROUBLE)),
-  ],
-  [
-    'timers of 5, 10 and 30 s are renewed as they should be',
-    30,
-    together(...[5, 10, 30].map((seconds) => ofTimeout(seconds, seconds * 0.85))),
-  ],
-  [
-    'a slowed-down daemon renews every third of the timeout',
-    30,
-    together(...[30, 60].map((seconds) => ofTimeout(seconds, (seconds * 2) / 3 - 1))),
-  ],
-  [
-    'a reload makes the timeout longer, and a bot that was silent for long comes back',
-    30,
-    together(
+export const QUIET_PLAYS: Readonly<Record<string, readonly [minutes: number, ...worlds: readonly World[]]>> =
+  {
+    'all is well': [90, daemon(MAIN), daemon(OTHER)],
+    'a pod is replaced by one with another name and address, half a minute later': [
+      80,
+      ending(daemon(OLD), TROUBLE, 4),
+      beginning(daemon(NEW, arming), TROUBLE + 6),
+    ],
+    'two pods overlap while one takes over from the other': [
+      80,
+      ending(daemon(OLD), TROUBLE, 4),
+      beginning(daemon(NEW), TROUBLE - 24),
+    ],
+    'a service is restarted in its place, and its counters begin anew': [
+      80,
+      restarted,
+      beginning(daemon(MAIN, { [STARTED]: 900 }), TROUBLE + 2),
+    ],
+    'a reload takes a market out': [80, daemon(MAIN), ending(other('ETH_USDT'), TROUBLE)],
+    'timers of 5, 10 and 30 s are renewed as they should be': [
+      30,
+      ...[5, 10, 30].map((t) => ofTimeout(t, t * 0.85)),
+    ],
+    'a slowed-down daemon renews every third of the timeout': [
+      30,
+      ...[30, 60].map((t) => ofTimeout(t, (t * 2) / 3 - 1)),
+    ],
+    'a reload makes the timeout longer, and a bot that was silent for long comes back': [
+      30,
       daemon(MAIN, {
         killswitch_timer_timeout_seconds: turns(10, 60),
         [EXPIRY]: (scrape) => renewed(scrape > TROUBLE ? 55 : 9)(scrape),
@@ -276,34 +240,28 @@ export const QUIET_PLAYS: readonly (readonly [name: string, minutes: number, wor
         [DESIRED]: turns(0, 1),
         [EXPIRY]: (scrape) => (scrape > TROUBLE ? renewed(55)(scrape) : 100),
       }),
-    ),
-  ],
-  [
-    'a market is paused for twenty minutes',
-    40,
-    daemon(MAIN, {
-      [DESIRED]: (scrape) => (isPaused(scrape) ? 0 : 1),
-      [EXPIRY]: (scrape) => (isPaused(scrape) ? 0 : renewed(55)(scrape)),
-      'killswitch_market_held{reason="paused",market="BTC_USDT"}': (scrape) => (isPaused(scrape) ? 1 : '_'),
-    }),
-  ],
-  ['a bot says goodbye', 80, daemon(MAIN, { ...dead('goodbye'), [EXPIRY]: turns(1e6, 0) })],
-  [
-    'a pod takes over with the market paused',
-    50,
-    together(
+    ],
+    'a market is paused for twenty minutes': [
+      40,
+      daemon(MAIN, {
+        [DESIRED]: (scrape) => (isPaused(scrape) ? 0 : 1),
+        [EXPIRY]: (scrape) => (isPaused(scrape) ? 0 : renewed(55)(scrape)),
+        'killswitch_market_held{reason="paused",market="BTC_USDT"}': (scrape) => (isPaused(scrape) ? 1 : '_'),
+      }),
+    ],
+    'a bot says goodbye': [80, daemon(MAIN, { ...dead('goodbye'), [EXPIRY]: turns(1e6, 0) })],
+    'a pod takes over with the market paused': [
+      50,
       ending(daemon(OLD), TROUBLE),
       beginning(daemon(NEW, { [DESIRED]: 0, [EXPIRY]: 0 }), TROUBLE + 2),
-    ),
-  ],
-  [
-    'single failures, a short outage and a scrape that failed',
-    80,
-    daemon(MAIN, {
-      up: (scrape) => (scrape % 100 === 99 ? 0 : 1),
-      killswitch_outage_active: (scrape) => (scrape % 100 < 4 ? 1 : 0),
-      'killswitch_request_failures_total{purpose="renew",reason="timeout"}': (scrape) =>
-        Math.floor(scrape / 20),
-    }),
-  ],
-];
+    ],
+    'single failures, a short outage and a scrape that failed': [
+      80,
+      daemon(MAIN, {
+        up: (scrape) => (scrape % 100 === 99 ? 0 : 1),
+        killswitch_outage_active: (scrape) => (scrape % 100 < 4 ? 1 : 0),
+        'killswitch_request_failures_total{purpose="renew",reason="timeout"}': (scrape) =>
+          Math.floor(scrape / 20),
+      }),
+    ],
+  };

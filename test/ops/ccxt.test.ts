@@ -165,10 +165,8 @@ test('the ccxt bot in Node quotes at the simulated exchange while it is armed, a
   ].join('\n');
   expect(program).toMatch(made);
   const file = join(folder, 'bot.mjs');
-  writeFileSync(
-    file,
-    program.replace(made, (line) => `${line}\n${redirect}`),
-  );
+  const redirected = program.replace(made, (line) => `${line}\n${redirect}`);
+  writeFileSync(file, redirected);
   const bot = startProcess(context, process.execPath, [file], {
     KILLSWITCHD_CONTROL: control,
     BOT_API_KEY: 'bot-key',

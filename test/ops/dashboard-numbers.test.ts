@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createSystemClock } from '../../src/clock.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { DASHBOARDS, expressionOf, expressionsOf, filledIn, readDashboard } from '../deploy/dashboards.ts';
-import { scrape } from '../telemetry/scrape.ts';
 import {
   after,
   alertsNamed,
   beginning,
   botTurns,
-  counts,
   DESIRED,
   daemon,
   EXPIRY,
@@ -108,36 +104,6 @@ describe('a dashboard', () => {
     const worst = filledIn(expressionOf(FLEET, 'Daemons, worst first'), ALL);
     const query = `count(${worst} < 0) or vector(0)`;
     expect(judge(rolledOut, [{ at: after(100), query, samples: [{ labels: '{}', value: 0 }] }])).toBe('');
-  });
-
-  test('shows beats that are 1.0 s apart as about 1.0 s apart', async () => {
-    let monoMs = 0;
-    const clock = createSystemClock();
-    const metrics = createMetrics({
-      version: '1',
-      revision: 'x',
-      nodeVersion: 'v',
-      bases: [],
-      bots: ['main'],
-      shard: { index: 0, count: 1, markets: 1, fleet: 1 },
-      clock: { ...clock, now: () => ({ ...clock.now(), monoMs }) },
-    });
-    for (let beat = 0; beat < 101; beat += 1) {
-      metrics.beatHeard('main');
-      monoMs += 1000 + (beat % 5);
-    }
-    const world = new Map(daemon(MAIN));
-    for (const [name, count] of await scrape(metrics)) {
-      const [, le] = /^killswitch_bot_beat_gap_seconds_bucket\{le="([^"]+)"\}$/.exec(name) ?? [];
-      const labels = `job="killswitchd",instance="${MAIN.instance}",le="${le}"`;
-      if (le !== undefined)
-        world.set(`killswitch_bot_beat_gap_seconds_bucket{${labels}}`, counts(count / 20));
-    }
-    const { panels } = readDashboard(BOT);
-    const [, p99] = panels.find(({ title }) => title === 'Gap between two beats')?.targets ?? [];
-    const query = filledIn(p99?.expr ?? '', ALL, '60s');
-    const near = `(${query} > bool 0.9) * (${query} < bool 1.11)`;
-    expect(judge(world, [{ at: after(200), query: near, samples: [{ labels: '{}', value: 1 }] }])).toBe('');
   });
 
   test.each(DASHBOARDS)(

@@ -105,8 +105,7 @@ export async function stagePod(
     events: () => eventsIn(join(log, 'events.jsonl')),
     filesOf: (volume: string) => readdirSync(volumes.get(volume) ?? '').sort(),
     /** As the kubelet asks: the status of the answer. */
-    async probe(container: ContainerSpec, probe: Probe | undefined) {
-      if (probe === undefined) throw new Error(`${container.name} has no such probe`);
+    async probe(container: ContainerSpec, probe: Probe) {
       const { path, port } = probe.httpGet;
       const number = container.ports?.find(({ name }) => name === port)?.containerPort ?? port;
       return (await pod.ask(`http://127.0.0.1:${number}${path}`, probe.timeoutSeconds * 1000)).status;

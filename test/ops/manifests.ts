@@ -9,6 +9,9 @@ import { parseAllDocuments } from 'yaml';
 import { ROOT } from '../process/program.ts';
 
 export const KUBERNETES = join(ROOT, 'deploy/kubernetes');
+export const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 export type Labels = Readonly<Record<string, string>>;
 type Quantities = Readonly<Record<string, string | number>>;
@@ -99,44 +102,15 @@ export function environmentOf({ env = [] }: ContainerSpec, podName: string): Rec
   return values;
 }
 
-/** What the level `restricted` of the Pod Security Standards has against a pod. */
-export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>): string[] {
-  const own = pod.securityContext;
-  const kinds = new Set(['configMap', 'secret', 'emptyDir', 'projected', 'downwardAPI', 'csi', 'name']);
-  const problems = [
-    ...['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => pod[field] === true),
-    ...pod.volumes.filter((one) => Object.keys(one).some((key) => !kinds.has(key))).map(({ name }) => name),
-  ];
-  for (const { name, securityContext: its } of containersOf(pod)) {
-    const isFit = {
-      runAsNonRoot: its.runAsNonRoot ?? own.runAsNonRoot ?? false,
-      runAsUser: (its.runAsUser ?? own.runAsUser) !== 0,
-      allowPrivilegeEscalation: its.allowPrivilegeEscalation === false,
-      privileged: its.privileged !== true,
-      capabilities: its.capabilities?.drop?.includes('ALL') === true && its.capabilities.add === undefined,
-      seccompProfile: (its.seccompProfile ?? own.seccompProfile)?.type === 'RuntimeDefault',
-    };
-    for (const [what, fits] of Object.entries(isFit)) if (!fits) problems.push(`${name}: ${what}`);
-  }
-  return problems;
-}
-
 /** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
-export function imageDefaults(): {
-  entrypoint: string[];
-  /** What the entry point starts under its init: Node and the program, without Node's options. */
-  program: string[];
-  command: string[];
-  env: Record<string, string>;
-  user: number[];
-} {
+export function imageDefaults() {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replaceAll(/\\\n\s*/g, '');
   const list = (instruction: string) =>
     JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(text)?.[1] ?? '[]') as string[];
   const variables = /^ENV (.*)$/m.exec(text)?.[1] ?? '';
   const entrypoint = list('ENTRYPOINT');
   return {
-    entrypoint,
+    /** What the entry point starts under its init: Node and the program, without Node's options. */
     program: entrypoint.slice(entrypoint.indexOf('--') + 1).filter((word) => !word.startsWith('--')),
     command: list('CMD'),
     user: (/^USER (\d+:\d+)$/m.exec(text)?.[1] ?? '').split(':').map(Number),

@@ -1,12 +1,9 @@
-import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { json } from 'node:stream/consumers';
 import { deployed, RULES, readDeployed } from '../deploy/rules.ts';
 import { startProcess } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
+import { serve as serveHttp } from '../process/http-server.ts';
 import { eventually } from '../process/program.ts';
 
 /** Starts one of Debian's servers at a free port, which it logs. It ends with the test. Resolves with its address. */
@@ -103,22 +100,12 @@ interface Message {
 }
 
 /** Whoever is paged: takes down every message. */
-export async function startReceiver({
-  onTestFinished,
-}: Scope): Promise<{ url: string; messages: Message[] }> {
+export async function startReceiver(scope: Scope): Promise<{ url: string; messages: Message[] }> {
   const messages: Message[] = [];
-  const server = createServer((request, response) => {
-    void json(request).then((body) => {
-      const { status, alerts } = body as Pick<Message, 'status' | 'alerts'>;
-      messages.push({ path: request.url ?? '', atMs: performance.now(), status, alerts });
-      response.end();
-    });
+  const url = await serveHttp(scope, ({ path, body }, response) => {
+    const { status, alerts } = JSON.parse(body) as Pick<Message, 'status' | 'alerts'>;
+    messages.push({ path, atMs: performance.now(), status, alerts });
+    response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, messages };
+  return { url, messages };
 }

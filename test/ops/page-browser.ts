@@ -57,6 +57,14 @@ export function useBrowser() {
   };
 }
 
+/** A colour of the first element found, as the browser computes it: red, green and blue from 0 to 255. */
+export async function colourOf(page: Page, selector: string, property: string): Promise<readonly number[]> {
+  const text = await page.evaluate(
+    `getComputedStyle(document.querySelector(${JSON.stringify(selector)})).getPropertyValue('${property}')`,
+  );
+  return (String(text).match(/[\d.]+/g) ?? []).map(Number);
+}
+
 /** How long a bar is on the screen now, as a share of its whole length. */
 export async function fillOf(bar: Locator): Promise<number> {
   const [whole, filled] = await Promise.all([bar.boundingBox(), bar.locator('rect').boundingBox()]);

@@ -1,5 +1,3 @@
-import type { Page } from 'playwright-core';
-
 // Programs for the browser, as text: the tests themselves know no document.
 
 /** Texts with less contrast to what is behind them than 4.5 to 1 (WCAG 2, AA), as `text: contrast`. */
@@ -55,11 +53,3 @@ export const NAMELESS = `(() => {
   note('same name twice', all('summary').filter((element) => all('summary').some((other) => other !== element && other.textContent === element.textContent)));
   return wrong;
 })()`;
-
-/** A colour of the first element found, as the browser computes it: red, green and blue from 0 to 255. */
-export async function colourOf(page: Page, selector: string, property: string): Promise<readonly number[]> {
-  const text = await page.evaluate(
-    `getComputedStyle(document.querySelector(${JSON.stringify(selector)})).getPropertyValue('${property}')`,
-  );
-  return (String(text).match(/[\d.]+/g) ?? []).map(Number);
-}

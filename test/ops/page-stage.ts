@@ -18,60 +18,34 @@ interface Part {
   shows: Partial<MarketSnapshot>;
 }
 
-/** A daemon that is played: the real web listener with states that a test sets. */
-interface Stage {
-  readonly parts: Map<string, Part>;
-  bots: (Omit<BotSnapshot, 'evidenceAgeMs'> & { heardAtMs: number | null })[];
-  bases: BaseSnapshot[];
-  shows: Partial<Snapshot>;
-  readonly events: RecentEvent[];
-  cancellations: Cancellation[];
-  readonly add: (
-    market: string,
-    timeoutMs: number,
-    periodMs: number,
-    shows?: Partial<MarketSnapshot>,
-  ) => Part;
-  readonly say: (level: RecentEvent['level'], event: string, text: string, agoMs?: number) => void;
-  /** Serves the page, on the port of the time before where there was one. */
-  readonly open: () => Promise<string>;
-  /** Stops serving, as a daemon that is stopped. */
-  readonly shut: () => Promise<void>;
-}
+type Stage = ReturnType<typeof createStage>;
 
 const ROUNDING_MS = 1000;
 const clock = createSystemClock();
 
-/** An empty stage until the test is over: no market, no bot, one address that answers. */
-function createStage(): Stage {
-  const parts = new Map<string, Part>();
+/** A daemon that is played: the real web listener with states that a test sets, empty at first, until the test is over. */
+function createStage() {
   let web: Web | null = null;
-  let port = 0;
-  const turn = setInterval(() => {
-    const nowMs = performance.now();
-    for (const part of parts.values()) renew(part, nowMs);
-  }, 50);
-  const stage: Stage = {
-    parts,
-    bots: [],
+  const stage = {
+    parts: new Map<string, Part>(),
+    bots: [] as (Omit<BotSnapshot, 'evidenceAgeMs'> & { heardAtMs: number | null })[],
     bases: [
       { url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, used: true, outage: false },
-    ],
-    shows: {},
-    events: [],
-    cancellations: [],
-    add(market, timeoutMs, periodMs, shows = {}) {
+    ] as BaseSnapshot[],
+    shows: {} as Partial<Snapshot>,
+    events: [] as RecentEvent[],
+    cancellations: [] as Cancellation[],
+    add(market: string, timeoutMs: number, periodMs: number, shows: Partial<MarketSnapshot> = {}): void {
       const armedAtMs = performance.now() - Math.random() * periodMs;
-      const part: Part = { timeoutMs, periodMs, renews: true, armedAtMs, slackHistory: [], shows };
-      parts.set(market, part);
-      return part;
+      stage.parts.set(market, { timeoutMs, periodMs, renews: true, armedAtMs, slackHistory: [], shows });
     },
-    say(level, event, text, agoMs = 0) {
+    say(level: RecentEvent['level'], event: string, text: string, agoMs = 0): void {
       stage.events.unshift({ atWallMs: Date.now() - agoMs, level, event, market: null, text });
     },
-    async open() {
+    /** Serves the page. */
+    async open(): Promise<string> {
       web = await startWeb({
-        listen: [{ kind: 'tcp', text: `127.0.0.1:${port}`, host: '127.0.0.1', port }],
+        listen: [{ kind: 'tcp', text: '127.0.0.1:0', host: '127.0.0.1', port: 0 }],
         snapshot: () => snapshotOf(stage),
         metrics: { render: async () => Buffer.from('') },
         recentEvents: () => stage.events,
@@ -79,18 +53,16 @@ function createStage(): Stage {
         version: '0.1.0',
         clock,
       });
-      const [address = ''] = web.addresses;
-      port = Number(new URL(address).port);
-      return address;
-    },
-    async shut() {
-      await web?.close();
-      web = null;
+      return web.addresses[0] ?? '';
     },
   };
+  const turn = setInterval(() => {
+    const nowMs = performance.now();
+    for (const part of stage.parts.values()) renew(part, nowMs);
+  }, 50);
   onTestFinished(async () => {
     clearInterval(turn);
-    await stage.shut();
+    await web?.close();
   });
   return stage;
 }

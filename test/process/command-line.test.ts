@@ -66,13 +66,6 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
 });
 
 describe.concurrent('the command line', { timeout: 60_000 }, () => {
-  test('ends with 64 where it is wrong, and says what may have been meant', async (context) => {
-    const program = await stageFor(context).run(['rnu']);
-    expect((await program.exit()).code).toBe(64);
-    expect(program.stderr()).toMatch(/unknown command 'rnu'[^]*run/);
-    expect(program.stdout()).toBe('');
-  });
-
   test('prints all it has to say, however slowly it is read', async (context) => {
     const { directory } = stageFor(context);
     const config = join(directory, 'killswitchd.json');

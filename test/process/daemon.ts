@@ -93,8 +93,12 @@ export function runDaemon(directory: string, options: DaemonOptions) {
 }
 
 function observe(program: Program) {
-  /** The lines of the log with this event code. */
-  const logged = (event: string): readonly LogLine[] => logOf(program, event);
+  /** The lines of the log with this event code that are complete. */
+  const logged = (event: string): readonly LogLine[] => {
+    const lines = logText(program).split('\n').slice(0, -1);
+    const isOf = (line: string) => line.startsWith('{"level"') && line.includes(`"event":"${event}"`);
+    return lines.filter(isOf).map((line) => JSON.parse(line) as LogLine);
+  };
   /** Address of the status page; waits for it to be served. */
   const web = () =>
     eventually('the address of the status page', 60_000, () => {
@@ -119,9 +123,8 @@ function observe(program: Program) {
       sumOf((await get('/metrics')).body, name, labels),
     /** Resolves once `/readyz` answers 200. */
     async ready(withinMs = 15_000): Promise<void> {
-      await eventually(`/readyz\n${said(program)}`, withinMs, async () =>
-        (await get('/readyz')).status === 200 ? true : null,
-      );
+      const isReady = async () => (await get('/readyz')).status === 200;
+      await eventually(`/readyz\n${said(program)}`, withinMs, isReady);
     },
   };
 }
@@ -129,13 +132,6 @@ function observe(program: Program) {
 /** The log is on standard output, and with `exec` on standard error. */
 function logText(program: Program): string {
   return program.stdout() + program.stderr();
-}
-
-/** The lines of the log with this event that are complete and JSON. */
-function logOf(program: Program, event: string): LogLine[] {
-  const lines = logText(program).split('\n').slice(0, -1);
-  const isOf = (line: string) => line.startsWith('{"level"') && line.includes(`"event":"${event}"`);
-  return lines.filter(isOf).map((line) => JSON.parse(line) as LogLine);
 }
 
 function sumOf(page: string, name: string, labels: Readonly<Record<string, string>>): number {

@@ -90,7 +90,7 @@ async function npmStart(scope: Scope) {
   scope.onTestFinished(() => program.signal('SIGKILL'));
   // The bot has standard output for itself: the daemon's log is on the other one.
   const said = (pattern: RegExp) =>
-    eventually(`${pattern}`, 20_000, () => pattern.exec(program.stderr())?.[1] ?? null);
+    eventually(`${pattern}`, 20_000, () => pattern.exec(program.stderr())?.[1]);
   const url = await said(/embedded simulated exchange (http:\S+?)\.?\s/);
   const exchange = exchangeAt(url, () => program.exit());
   const armed = await eventually('three armed timers', 20_000, async () => {

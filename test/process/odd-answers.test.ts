@@ -29,8 +29,10 @@ test.concurrent('answers out of a cache keep no timer in sight that has fired, a
 }, async (context) => {
   const { exchange, daemon } = await guard(context, { markets: marketsOf(2), timeoutSeconds: 5 });
   await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
-  await eventually('both timers fired', 20_000, async () =>
-    ofKind(await exchange.events(), 'timer-fired').length === 2 ? true : null,
+  await eventually(
+    'both timers fired',
+    20_000,
+    async () => ofKind(await exchange.events(), 'timer-fired').length === 2,
   );
   await sleep(1000);
   for (let look = 0; look < 6; look += 1) {
@@ -43,7 +45,7 @@ test.concurrent('answers out of a cache keep no timer in sight that has fired, a
   await exchange.clearFaults();
   await daemon.ready();
   // The page may be quicker than the log.
-  await eventually('two lapses in the log', 5000, () => daemon.logged('lapsed')[1] ?? null);
+  await eventually('two lapses in the log', 5000, () => daemon.logged('lapsed')[1]);
   expect(daemon.marketsLogged('lapsed')).toEqual(['M0_USDT', 'M1_USDT']);
 });
 

@@ -51,18 +51,16 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-type NotYet = null | undefined | false;
-
 /** Asks `probe` until it gives something; rejects after `withinMs`. */
 export async function eventually<T extends NonNullable<unknown>>(
   what: string,
   withinMs: number,
-  probe: () => T | NotYet | Promise<T | NotYet>,
+  probe: () => T | null | undefined | false | Promise<T | null | undefined | false>,
 ): Promise<T> {
   const untilMs = performance.now() + withinMs;
   for (;;) {
     const found = await probe();
-    if (found !== null && found !== undefined && found !== false) return found;
+    if (found) return found;
     if (performance.now() > untilMs) throw new Error(`${what}: not within ${withinMs} ms`);
     await sleep(50);
   }
@@ -167,7 +165,7 @@ let lastStart: Promise<unknown> = Promise.resolve();
 export function startInTurn<P extends Program>(start: () => P): Promise<P> {
   const started = lastStart.then(start);
   lastStart = started
-    .then((program) => eventually('a first line', 5000, () => (program.isUp() ? true : null)))
+    .then((program) => eventually('a first line', 5000, () => program.isUp()))
     .catch(() => undefined);
   return started;
 }

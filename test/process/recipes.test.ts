@@ -115,5 +115,5 @@ test.concurrent('bots on asyncio live through a daemon that is late, hangs, dies
     expect(Number(longest)).toBeLessThan(0.9);
     expect(output()).not.toMatch(/Warning|Traceback|ignored/);
   }
-  await eventually('deleted timers', 15_000, () => second.logged('deleted')[1] ?? null);
+  await eventually('deleted timers', 15_000, () => second.logged('deleted')[1]);
 });

@@ -8,7 +8,7 @@ export function writeConfig(daemon: DaemonProcess, text: string): void {
   renameSync(`${daemon.configFile}.new`, daemon.configFile);
 }
 
-export const linesOf = (daemon: DaemonProcess, event: string) => countOf(daemon, `"event":"${event}"`);
+export const linesOf = (daemon: DaemonProcess, event: string) => daemon.logged(event).length;
 
 const countOf = (daemon: DaemonProcess, text: string) => daemon.stdout().split(text).length - 1;
 
@@ -17,6 +17,6 @@ export async function reloadBySignal(daemon: DaemonProcess, event: string): Prom
   const line = `"event":"${event}","trigger":"signal"`;
   const before = countOf(daemon, line);
   daemon.signal('SIGHUP');
-  await eventually(`${event}\n${said(daemon)}`, 10_000, () => (countOf(daemon, line) > before ? true : null));
+  await eventually(`${event}\n${said(daemon)}`, 10_000, () => countOf(daemon, line) > before);
   return daemon.stdout().slice(daemon.stdout().lastIndexOf(line)).split('\n')[0] ?? '';
 }

@@ -93,8 +93,7 @@ export function exchangeAt(url: string, end: () => Promise<unknown>, pid = proce
       kind: K,
       withinMs: number,
       fits: (event: EventOf<K>) => boolean = () => true,
-    ) =>
-      eventually(`event ${kind}`, withinMs, async () => ofKind(await events(200), kind).find(fits) ?? null),
+    ) => eventually(`event ${kind}`, withinMs, async () => ofKind(await events(200), kind).find(fits)),
   };
 }
 

@@ -2,7 +2,6 @@ import { chmodSync, copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
-import { begin } from './exec-play.ts';
 import { guard, type Scope, stageFor } from './harness.ts';
 import { eventually, type Program, said, sleep } from './program.ts';
 import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
@@ -206,12 +205,6 @@ describe.concurrent('the exit code of a stop is', { timeout: 60_000 }, () => {
     while (daemon.logged('stopped').length === 0) await sleep(1);
     await storm(daemon, 'SIGINT');
     expect(await daemon.exit()).toMatchObject({ code: 75, signal: null });
-  });
-
-  test("the bot's with exec, under the same storm", async (context) => {
-    const { daemon } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
-    await storm(daemon, 'SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 3, signal: null });
   });
 
   test('0 where the file of Node is gone and every thread hangs', async (context) => {
