@@ -144,22 +144,17 @@ describe('every alert', () => {
     }
   });
 
-  test('leads to its section and says how urgent it is', () => {
+  test('leads to its section, which stands under its severity, and says what is wrong', () => {
     const anchors = anchorsOf(runbooks);
+    const [pages = '', others = ''] = runbooks.split('\n## Warnings and information\n');
     for (const { alert, labels, annotations } of alerts) {
-      const { runbook_url: url, summary, description } = annotations;
+      const { runbook_url: url, dashboard_url: dashboard, summary = '', description = '' } = annotations;
       expect(url).toBe(`${DEFAULTS.runbookUrl}#${alert.toLowerCase()}`);
       expect(anchors).toContain(alert.toLowerCase());
       expect(['critical', 'warning', 'info']).toContain(labels['severity']);
-      expect(annotations['dashboard_url']).toMatch(/\/d\/killswitchd-(bot|fleet)/);
-      expect([summary, description].filter((text) => (text ?? '').length < 20)).toEqual([]);
-    }
-  });
-
-  test('stands in the runbooks under its severity', () => {
-    const [pages = '', others = ''] = runbooks.split('\n## Warnings and information\n');
-    for (const { alert, labels } of alerts) {
       expect(labels['severity'] === 'critical' ? pages : others, alert).toContain(`\n### ${alert}\n`);
+      expect(dashboard).toMatch(/\/d\/killswitchd-(bot|fleet)/);
+      expect(Math.min(summary.length, description.length), alert).toBeGreaterThan(19);
     }
   });
 
@@ -185,17 +180,15 @@ describe('the examples', () => {
     >[];
   };
 
-  test('scrape where the daemon listens without being told otherwise, and load the rules beside them', () => {
-    const { rule_files, scrape_configs } = parse(readDeployed(PROMETHEUS)) as {
+  test('load the rules beside them, and ask Grafana as often as is scraped', () => {
+    const { rule_files, global } = parse(readDeployed(PROMETHEUS)) as {
       rule_files: string[];
-      scrape_configs: { job_name: string; static_configs: { targets: string[]; labels: object }[] }[];
+      global: { scrape_interval: string };
     };
     expect(rule_files).toEqual([RULES.slice('prometheus/'.length)]);
-    const [{ job_name, static_configs } = { job_name: '', static_configs: [] }] = scrape_configs;
-    expect(job_name).toContain('killswitchd');
-    // The addresses of the web listener in the example configuration are the defaults.
-    const { web } = parse(read('config/killswitchd.example.yaml')) as { web: { listen: string[] } };
-    expect(static_configs).toEqual([{ targets: web.listen, labels: { account: 'main' } }]);
+    expect(parse(readDeployed(DATA_SOURCE))).toMatchObject({
+      datasources: [{ type: 'prometheus', jsonData: { timeInterval: global.scrape_interval } }],
+    });
   });
 
   test('route and hold back only alerts that there are', () => {
@@ -226,16 +219,6 @@ describe('the examples', () => {
         expect(strange, alert).toEqual([]);
       }
     }
-  });
-
-  test('provision the dashboards where the guide puts them, and ask as often as is scraped', () => {
-    const { global } = parse(readDeployed(PROMETHEUS)) as { global: { scrape_interval: string } };
-    expect(parse(readDeployed(DATA_SOURCE))).toMatchObject({
-      datasources: [{ type: 'prometheus', jsonData: { timeInterval: global.scrape_interval } }],
-    });
-    const path = '/var/lib/grafana/dashboards/killswitchd';
-    expect(parse(readDeployed(PROVIDER))).toMatchObject({ providers: [{ type: 'file', options: { path } }] });
-    expect(readDeployed('README.md')).toContain(`install -D -m 644 -t ${path} `);
   });
 });
 

@@ -26,11 +26,8 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   const prometheus = await startPrometheus(context, stage.directory, (text) =>
     text.replace('127.0.0.1:17477', host).replace('127.0.0.1:9093', alertmanager),
   );
-  await eventually(
-    'a scrape',
-    20_000,
-    async () => (await prometheus.query('killswitch_ready == 1 and on (job) (up == 1)')).length > 0,
-  );
+  const seen = () => prometheus.query('killswitch_ready == 1 and on (job) (up == 1)');
+  await eventually('a scrape', 20_000, async () => (await seen()).length > 0);
 
   const killedMs = performance.now();
   daemon.signal('SIGKILL');
@@ -49,13 +46,9 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   });
 
   // The timer of the dead daemon runs out, and the market is named.
-  const unarmed = await eventually(
-    'the second page',
-    150_000,
-    () =>
-      receiver.messages
-        .flatMap(({ alerts }) => alerts)
-        .find(({ labels }) => labels['alertname'] === 'KillswitchUnarmed') ?? null,
+  const sent = () => receiver.messages.flatMap(({ alerts }) => alerts);
+  const unarmed = await eventually('the second page', 150_000, () =>
+    sent().find((one) => one.labels['alertname'] === 'KillswitchUnarmed'),
   );
   expect(unarmed.labels).toMatchObject({ market: 'AAA_USDT', account: 'main' });
   expect(unarmed.annotations['description']).toContain('its time was up at 20');

@@ -8,6 +8,7 @@ import { createNetwork, HOSTED, type Manner, OTHER } from './netns.ts';
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 /** Enough to keep every thread busy that looks up names. */
 const MORE = Array.from({ length: 10 }, (_, index) => `M${index}_USDT`);
+const QUICK = { ttlSeconds: 4, startupGraceSeconds: 5, probeEverySeconds: 1 };
 /** The kernel sends what was not acknowledged again for about this long. */
 const SENT_AGAIN_MS = 15_000;
 
@@ -48,21 +49,21 @@ async function gapsSince(exchange: RunningExchange, fromMs: number): Promise<num
   return MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs));
 }
 
-test.concurrent.for<readonly [string, number, (daemon: DaemonProcess) => unknown]>([
-  ['is stopped', 75, (daemon) => daemon.signal('SIGTERM')],
-  [
-    'is ended by a second signal',
-    75,
-    async (daemon) => {
-      daemon.signal('SIGTERM');
-      // Sooner it would count as the first one.
-      await sleep(1100);
-      daemon.signal('SIGTERM');
-      await daemon.exit(1500);
-    },
-  ],
-  ['crashes', 70, (daemon) => daemon.sabotage({ kind: 'throw' })],
-])(
+const stop = (daemon: DaemonProcess) => daemon.signal('SIGTERM');
+// Sooner it would count as the first one.
+const stopTwice = async (daemon: DaemonProcess) => {
+  stop(daemon);
+  await sleep(1100);
+  stop(daemon);
+  await daemon.exit(1500);
+};
+const crash = (daemon: DaemonProcess) => daemon.sabotage({ kind: 'throw' });
+
+test.concurrent.for([
+  ['is stopped', 75, stop],
+  ['is ended by a second signal', 75, stopTwice],
+  ['crashes', 70, crash],
+] as const)(
   'a daemon that %s in a black hole leaves nothing behind that arms a timer later',
   async ([_how, code, end], context) => {
     const { network, daemon, exchange, renewals } = await play(context, { canSabotage: true });
@@ -88,11 +89,8 @@ test.concurrent('a renewal that was given up in a black hole does not arrive aft
   await sleep(1000);
   network.drop(true);
   // No file is ever touched: the grace of the start is all the evidence that there is.
-  await eventually(
-    'the bot to be given up',
-    20_000,
-    () => daemon.logged('bot-stale').length + daemon.logged('bot-missing').length > 0,
-  );
+  const givenUp = () => daemon.logged('bot-stale')[0] ?? daemon.logged('bot-missing')[0];
+  await eventually('the bot to be given up', 20_000, givenUp);
   const deadMs = await exchange.nowMs();
   await sleep(lifetimeMs);
   network.drop(false);
@@ -163,13 +161,7 @@ test.concurrent('a bot whose name does not resolve takes nothing from bots whose
     ],
     config: {
       exchange: { baseUrls: [network.exchange] },
-      liveness: {
-        mode: 'http',
-        ttlSeconds: 4,
-        startupGraceSeconds: 5,
-        probeEverySeconds: 1,
-        url: 'http://{bot}:8080/',
-      },
+      liveness: { mode: 'http', url: 'http://{bot}:8080/', ...QUICK },
     },
   });
   await exchange.event('timer-armed', 20_000, ({ market }) => market === 'AAA_USDT');

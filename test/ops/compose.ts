@@ -6,10 +6,9 @@ import { ROOT } from '../process/program.ts';
 import type { ContainerOptions, Mount } from './container.ts';
 import type { Image } from './image.ts';
 
+/** With the fields that the services of this repository have. */
 interface Service {
   readonly read_only: boolean;
-  readonly cap_drop: readonly string[];
-  readonly security_opt: readonly string[];
   readonly user?: string;
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
@@ -18,12 +17,11 @@ interface Service {
   readonly secrets?: readonly string[];
   readonly volumes?: readonly string[];
 }
-interface Compose {
+
+export const COMPOSE = parse(read('compose.yaml'), { merge: true }) as {
   readonly services: Readonly<Record<string, Service>>;
   readonly secrets: Readonly<Record<string, { readonly file: string }>>;
-}
-
-export const COMPOSE = parse(read('compose.yaml'), { merge: true }) as Compose;
+};
 
 /** The services of a profile by their names, as containers of the image, with a project folder of their own. */
 export function containersOf(profile: string, image: Image, project: string): Map<string, ContainerOptions> {

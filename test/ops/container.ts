@@ -1,8 +1,8 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { startProcess, until } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 
@@ -28,38 +28,19 @@ export interface ContainerOptions {
 }
 
 export type Pod = Awaited<ReturnType<typeof startPod>>;
-export type Container = ReturnType<typeof containerOf>;
+export type Container = ReturnType<Pod['start']>;
 
 /**
  * Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. They end with
  * the test. Needs root, and the Debian packages iproute2 and util-linux.
  */
-export async function startPod({ onTestFinished }: Scope) {
+export async function startPod(scope: Scope) {
   const hold = 'ip link set lo up && echo up && exec sleep infinity';
-  const holder = spawn('/usr/bin/unshare', ['--net', 'sh', '-c', hold]);
-  running.add(holder);
-  await once(holder.stdout, 'data');
+  const holder = startProcess(scope, '/usr/bin/unshare', ['--net', 'sh', '-c', hold]);
+  await until('a network', () => holder.output() !== '');
   const inside = `--net=/proc/${holder.pid}/ns/net`;
-  const containers: { readonly child: ChildProcess; readonly closed: Promise<unknown> }[] = [];
-  onTestFinished(async () => {
-    for (const { child } of containers) kill(child);
-    await Promise.all(containers.map(({ closed }) => closed));
-    const closed = once(holder, 'close');
-    holder.kill('SIGKILL');
-    await closed;
-    running.delete(holder);
-  });
   return {
-    start(options: ContainerOptions) {
-      const child = spawn('/usr/bin/nsenter', [inside, ...isolated(options)], {
-        env: options.env,
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      running.add(child);
-      const closed = once(child, 'close').finally(() => running.delete(child));
-      containers.push({ child, closed });
-      return containerOf(child, closed, options.command);
-    },
+    start: (options: ContainerOptions) => startContainer(scope, inside, options),
     /** Asks over http inside the pod; the status is 0, and the body says why, where nothing answered. */
     async ask(address: string, withinMs = 2000) {
       const node = [inside, process.execPath, '-e', ASK, address, `${withinMs}`];
@@ -67,18 +48,6 @@ export async function startPod({ onTestFinished }: Scope) {
       return JSON.parse(stdout) as { status: number; body: string };
     },
   };
-}
-
-const running = new Set<ChildProcess>();
-process.on('exit', () => {
-  for (const child of running) kill(child);
-});
-
-/** Process 1 takes everything in its container along; who started it ends by itself then. */
-function kill(child: ChildProcess): void {
-  const pid = childOf(child.pid);
-  if (pid === null) child.kill('SIGKILL');
-  else process.kill(pid, 'SIGKILL');
 }
 
 const ASK = `
@@ -120,29 +89,30 @@ function quote(text: string): string {
 }
 
 /** A process that sees itself as number 1, without capabilities and with no way to more rights. */
-function containerOf(child: ChildProcess, closed: Promise<unknown>, command: readonly string[]) {
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+function startContainer(scope: Scope, inside: string, options: ContainerOptions) {
+  const { env, command } = options;
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const args = [inside, '/usr/bin/env', '-i', ...variables, ...isolated(options)];
+  const { child, pid, output, ended } = startProcess(scope, '/usr/bin/nsenter', args);
+  // Process 1 takes everything in its container along; who started it ends by itself then.
+  scope.onTestFinished(() => {
+    const first = childOf(pid);
+    if (first > 0) process.kill(first, 'SIGKILL');
+  });
   return {
-    output: () => output,
-    hasExited,
+    output,
+    hasExited: () => child.exitCode !== null || child.signalCode !== null,
     /** Sends a signal to process 1 of the container. */
     async signal(signal: NodeJS.Signals) {
-      const pid = await eventually('process 1', 10_000, () => firstProcess(child.pid, command[0] ?? ''));
-      process.kill(pid, signal);
+      process.kill(await eventually('process 1', 10_000, () => firstProcess(pid, command[0] ?? '')), signal);
     },
     /** The exit code; rejects after `withinMs`. */
     exit: (withinMs = 20_000): Promise<number | null> =>
       Promise.race([
-        closed.then(() => child.exitCode),
+        ended.then(([code]) => code),
         sleep(withinMs).then(() => {
           const late = `${command.join(' ')} did not end within ${withinMs} ms`;
-          throw new Error(`${late}. It said:\n${output.slice(-3000)}`);
+          throw new Error(`${late}. It said:\n${output().slice(-3000)}`);
         }),
       ]),
   };
@@ -156,12 +126,11 @@ function readProc(path: string): string {
   }
 }
 
-function childOf(parent: number | undefined): number | null {
-  return Number(readProc(`${parent}/task/${parent}/children`).trim().split(' ')[0]) || null;
-}
+/** 0 where there is none. */
+const childOf = (parent: number) => Number(readProc(`${parent}/task/${parent}/children`).trim());
 
 /** The child that `unshare` forked, once it runs the command and no longer what prepares it. */
-function firstProcess(parent: number | undefined, command: string): number | null {
+function firstProcess(parent: number, command: string): number | null {
   const pid = childOf(parent);
   return readProc(`${pid}/cmdline`).split('\0')[0] === command ? pid : null;
 }

@@ -1,4 +1,4 @@
-import { type ExecFileException, execFile } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -52,10 +52,8 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
   const { home, bin, key } = homeFor(stage, exchange, control);
   await npmInstall(join(stage.directory, 'pm2'), PM2);
   const [ecosystem = ''] = recipe('pm2', 'js');
-  writeFileSync(
-    join(home, 'ecosystem.config.cjs'),
-    ecosystem.replaceAll('unix:/run/killswitchd/control.sock', control),
-  );
+  const text = ecosystem.replaceAll('unix:/run/killswitchd/control.sock', control);
+  writeFileSync(join(home, 'ecosystem.config.cjs'), text);
   const env = {
     ...key,
     PATH: `${bin}:${process.env['PATH'] ?? ''}`,
@@ -64,12 +62,7 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
   };
   const pm2 = async (...args: readonly string[]) => {
     const bins = join(stage.directory, 'pm2/node_modules/.bin/pm2');
-    const ran = await run(bins, args, { cwd: home, env, timeout: MINUTES_MS }).catch(
-      (error: ExecFileException) => {
-        throw new Error(`pm2 ${args.join(' ')}: ${error.stdout}${error.stderr}`);
-      },
-    );
-    return ran.stdout;
+    return (await run(bins, args, { cwd: home, env, timeout: MINUTES_MS })).stdout;
   };
   const trades = (times: number) =>
     eventually(`bot ${times} that trades`, MINUTES_MS, () => {

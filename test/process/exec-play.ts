@@ -47,12 +47,6 @@ export function runs(pid: number): boolean {
   }
 }
 
-/** Asks the program to end; the exit code. */
-export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-  program.signal(signal);
-  return (await program.exit()).code;
-}
-
 /** What the bot printed: whole lines, and nothing but its own. */
 export function botLines(program: Program): BotLine[] {
   const lines = program.stdout().split('\n').slice(0, -1);

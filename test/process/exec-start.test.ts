@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { writeFiles } from './daemon.ts';
-import { botSays, endBy, fired, MARKET, PROCESS, play } from './exec-play.ts';
+import { botSays, fired, MARKET, PROCESS, play } from './exec-play.ts';
 import { stageFor } from './harness.ts';
-import { eventually } from './program.ts';
+import { endBy, eventually } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { deletedIn, ofKind } from './simulated-exchange.ts';
 

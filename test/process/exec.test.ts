@@ -2,21 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
-import {
-  BOT,
-  begin,
-  botLines,
-  botSays,
-  endBy,
-  fired,
-  MARKET,
-  PROCESS,
-  runs,
-  T_SECONDS,
-} from './exec-play.ts';
+import { BOT, begin, botLines, botSays, fired, MARKET, PROCESS, runs, T_SECONDS } from './exec-play.ts';
 import { stageFor } from './harness.ts';
-import { eventually, MAIN, sleep } from './program.ts';
-import { deletedIn, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { endBy, eventually, MAIN, sleep } from './program.ts';
+import { deletedIn, longestGapDuring, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
 const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
@@ -45,10 +34,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM');
     daemon.signal('SIGTERM');
-    const fromMs = await exchange.nowMs();
-    await sleep(2500);
-    const toMs = await exchange.nowMs();
-    expect(longestGapMs(await exchange.events(), MARKET, fromMs, toMs)).toBeLessThan(2000);
+    expect(await longestGapDuring(exchange, [MARKET], () => sleep(2500))).toBeLessThan(2000);
     expect(daemon.hasExited()).toBe(false);
     expect(await endBy(daemon)).toBe(137);
     expect(said(daemon)).toEqual(['started', 'SIGTERM']);

@@ -7,8 +7,8 @@ import { everythingSaidBy, shownIn } from './daemon.ts';
 import { BOT, botSays, MARKET, PROCESS } from './exec-play.ts';
 import { beginGuard, stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
-import { eventually, sleep } from './program.ts';
-import { longestGapMs } from './simulated-exchange.ts';
+import { endBy, eventually, sleep } from './program.ts';
+import { longestGapDuring } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 /** A path that would give the receiver away, and must be seen nowhere. */
@@ -142,10 +142,7 @@ test.concurrent('a receiver that hangs delays no renewal and no stop', {
   await eventually('a message to send', 15_000, () => daemon.logged('outage-began')[0]);
   await exchange.clearFaults();
   await daemon.ready();
-  const fromMs = await exchange.nowMs();
-  await sleep(4000);
-  const events = await exchange.events();
-  expect(longestGapMs(events, 'BBB_USDT', fromMs, await exchange.nowMs())).toBeLessThan(3000);
+  expect(await longestGapDuring(exchange, MARKETS, () => sleep(4000))).toBeLessThan(3000);
   expect(shownIn(await everythingSaidBy(daemon), PARTS)).toEqual([]);
   const startMs = performance.now();
   daemon.signal('SIGTERM');
@@ -250,8 +247,7 @@ test.concurrent.for(['run', 'exec'] as const)(
     await (command === 'exec' ? botSays(daemon, 'started') : daemon.ready());
     daemon.signal('SIGTERM');
     await eventually('the end of the stop', 15_000, () => daemon.logged('stopped')[0]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(await endBy(daemon)).toBe(0);
     expect(daemon.logged('exit-at-once')).toEqual([]);
     expect(await exchange.event('timer-deleted', 1000)).toMatchObject({ market: MARKET });
   },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { asker, controlsOf } from './control.ts';
 import { type Scope, scopeOfBlock, stageFor } from './harness.ts';
-import { eventually, sleep } from './program.ts';
+import { endBy, eventually, sleep } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
@@ -153,8 +153,7 @@ describe('an operator command', { timeout: 60_000 }, () => {
     const overWeb = JSON.parse((await daemon.get('/api/v1/status')).body) as unknown;
     expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(await endBy(daemon)).toBe(0);
     const gone = await operate('status');
     expect([gone.code, gone.out]).toEqual([69, '']);
     expect(gone.err).toContain('there is no such socket; is killswitchd running');

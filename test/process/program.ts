@@ -143,6 +143,12 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
   };
 }
 
+/** Asks the program to end; the exit code. */
+export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+  program.signal(signal);
+  return (await program.exit()).code;
+}
+
 /**
  * For how long these processes were ready to run so far while the machine ran others, in milliseconds: so much later may
  * come what they do, and it is none of their doing. 0 where the system does not tell.

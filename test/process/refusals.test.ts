@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
 import { guard, keptAddress, stageFor } from './harness.ts';
-import { eventually, said, sleep } from './program.ts';
+import { endBy, eventually, said, sleep } from './program.ts';
 import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
@@ -67,8 +67,7 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
       expect((await daemon.get('/livez')).status).toBe(200);
       expect(await daemon.metric('killswitch_authorised')).toBe(0);
       expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
-      daemon.signal('SIGTERM');
-      expect(await daemon.exit()).toMatchObject({ code: 0 });
+      expect(await endBy(daemon)).toBe(0);
     },
   );
 
@@ -111,8 +110,7 @@ test.concurrent('a key whose last nonce comes from a clock that was 30 days ahea
     const daemon = await start();
     await daemon.ready();
     expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
-    daemon.signal('SIGTERM');
-    expect((await daemon.exit()).code).toBe(0);
+    expect(await endBy(daemon)).toBe(0);
     const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
     const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
     expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);

@@ -144,6 +144,19 @@ export function longestGapMs(events: Events, market: string, fromMs: number, toM
   return moments.length === 1 ? Number.POSITIVE_INFINITY : longest;
 }
 
+/** The longest time that any of the markets went without a renewal, as far as it lies in the time of `during`. */
+export async function longestGapDuring(
+  exchange: RunningExchange,
+  markets: readonly string[],
+  during: () => Promise<unknown>,
+): Promise<number> {
+  const fromMs = await exchange.nowMs();
+  await during();
+  const toMs = await exchange.nowMs();
+  const events = await exchange.events();
+  return Math.max(...markets.map((market) => longestGapMs(events, market, fromMs, toMs)));
+}
+
 /** Whether a timer was made or lengthened after it had been deleted. */
 export function renewedAfterDelete(events: Events, market: string): boolean {
   const deleted = ofKind(events, 'timer-deleted', market)[0];

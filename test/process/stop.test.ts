@@ -2,8 +2,9 @@ import { chmodSync, copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
+import { begin } from './exec-play.ts';
 import { guard, type Scope, stageFor } from './harness.ts';
-import { eventually, type Program, said, sleep } from './program.ts';
+import { endBy, eventually, type Program, said, sleep } from './program.ts';
 import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
@@ -47,8 +48,7 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
       const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS, config });
       await daemon.ready();
       const before = renewalsOf(await exchange.events(), 'AAA_USDT').length;
-      daemon.signal('SIGTERM');
-      expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+      expect(await endBy(daemon)).toBe(0);
       expect(daemon.stderr()).toBe('');
       expect(await deletedIn(exchange)).toEqual(policy === 'delete' ? MARKETS : []);
       const renewed = renewalsOf(await exchange.events(), 'AAA_USDT').length - before;
@@ -126,8 +126,7 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
     const match = { operation: 'kill-switch' };
     await exchange.addFaults({ kind: 'latency', ms: 7000, count: 1, match });
     await exchange.event('fault-applied', 5000);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(await endBy(daemon)).toBe(0);
     // The attempt that was given up is carried out only now.
     await exchange.event('request-refused', 10_000, ({ status }) => status === 429);
     expect(await deletedIn(exchange)).toEqual(MARKETS);
@@ -207,12 +206,17 @@ describe.concurrent('the exit code of a stop is', { timeout: 60_000 }, () => {
     expect(await daemon.exit()).toMatchObject({ code: 75, signal: null });
   });
 
+  test("the bot's with exec, under the same storm", async (context) => {
+    const { daemon } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
+    await storm(daemon, 'SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 3, signal: null });
+  });
+
   test('0 where the file of Node is gone and every thread hangs', async (context) => {
     const { node, prefix } = ownNode(context);
     const { daemon } = await hung(context, prefix);
     rmSync(node);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+    expect(await endBy(daemon)).toBe(0);
     expect(daemon.stderr()).toBe('');
   });
 
@@ -228,8 +232,7 @@ describe.concurrent('the exit code of a stop is', { timeout: 60_000 }, () => {
   test('0 while every thread hangs, and a SIGUSR1 that came before opens no debugger', async (context) => {
     const { daemon } = await hung(context);
     daemon.signal('SIGUSR1');
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+    expect(await endBy(daemon)).toBe(0);
     expect(daemon.stderr()).toBe('');
   });
 });
