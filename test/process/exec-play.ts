@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { BotLine } from './bot.ts';
-import type { DaemonOptions } from './daemon.ts';
-import { type Scope, stageFor } from './harness.ts';
+import { beginGuard, type GuardOptions, type Scope } from './harness.ts';
 import { eventually, type Program, said } from './program.ts';
 import { deletedIn, type RunningExchange } from './simulated-exchange.ts';
 
@@ -13,23 +12,17 @@ export const T_SECONDS = 5;
 export const PROCESS = { mode: 'process', ttlSeconds: 2 };
 
 /** An exchange with an order in its books, and `exec` with a bot that is started once the timer is armed. */
-export async function play(scope: Scope, options: Partial<DaemonOptions> & { timeoutSeconds?: number } = {}) {
-  const stage = stageFor(scope);
-  const exchange = await stage.exchange();
-  await exchange.placeOrders({ market: MARKET, type: 'spot' });
-  const { timeoutSeconds = T_SECONDS, config = {}, ...others } = options;
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [{ market: MARKET, timeoutSeconds }],
+export const play = (scope: Scope, { config, ...options }: GuardOptions = {}) =>
+  beginGuard(scope, {
+    markets: [MARKET],
+    timeoutSeconds: T_SECONDS,
     bot: BOT,
     config: { liveness: PROCESS, ...config },
-    ...others,
+    ...options,
   });
-  return { stage, exchange, daemon };
-}
 
 /** The same, once the bot has started; it is not left behind where the test fails. */
-export async function begin(scope: Scope, options: Parameters<typeof play>[1] = {}) {
+export async function begin(scope: Scope, options: GuardOptions = {}) {
   const played = await play(scope, options);
   const { pid } = await botSays(played.daemon, 'started');
   scope.onTestFinished(() => {

@@ -91,27 +91,25 @@ export async function keptAddress({ onTestFinished }: Scope): Promise<string> {
 }
 
 export interface GuardOptions extends Omit<DaemonOptions, 'exchange' | 'markets'> {
-  readonly markets?: readonly string[];
+  /** By name, or with the bot that trades it. */
+  readonly markets?: readonly (string | { readonly market: string; readonly bot: string })[];
   readonly timeoutSeconds?: number;
-  /** The exchange is a process of its own. */
-  readonly apart?: boolean;
   /** Of the exchange, from the start. */
   readonly faults?: readonly Fault[];
 }
 
 /** An exchange with an order in each of the markets, and a daemon that begins to guard them. */
 export async function beginGuard(scope: Scope, options: GuardOptions = {}) {
-  const { markets = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, ...rest } = options;
-  const { apart = false, faults = [], ...others } = rest;
+  const { markets: asked = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, faults = [], ...others } = options;
+  const markets = asked.map((one) => ({
+    timeoutSeconds,
+    ...(typeof one === 'string' ? { market: one } : one),
+  }));
   const stage = stageFor(scope);
-  const exchange = await (apart ? stage.exchangeProcess() : stage.exchange());
-  await exchange.placeOrders(...markets.map((market) => ({ market, type: 'spot' as const })));
+  const exchange = await stage.exchange();
+  await exchange.placeOrders(...markets.map(({ market }) => ({ market, type: 'spot' as const })));
   await exchange.addFaults(...faults);
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: markets.map((market) => ({ market, timeoutSeconds })),
-    ...others,
-  });
+  const daemon = await stage.daemon({ exchange: exchange.url, markets, ...others });
   return { stage, exchange, daemon };
 }
 

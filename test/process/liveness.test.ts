@@ -67,7 +67,7 @@ const started = (output: () => string) =>
 async function strike(exchange: RunningExchange, guarded: readonly Guarded[]): Promise<Scene> {
   for (const daemon of new Set(guarded.map((one) => one.daemon))) {
     const bots = guarded.filter((one) => one.daemon === daemon).length;
-    await eventually('signs of life', 20_000, () => (daemon.logged('bot-alive').length < bots ? null : true));
+    await eventually('signs of life', 20_000, () => daemon.logged('bot-alive').length >= bots);
     await daemon.ready();
   }
   await sleep(1500);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { asker, controlsOf } from './control.ts';
-import { type Scope, scopeOfBlock, stageFor } from './harness.ts';
+import { beginGuard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { endBy, eventually, sleep } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
@@ -19,10 +19,7 @@ async function type(args: readonly string[], env: Readonly<Record<string, string
 
 /** A daemon, and the commands as its operator types them. */
 async function play(scope: Scope, config: Content = {}) {
-  const stage = stageFor(scope);
-  const exchange = await stage.exchange();
-  const markets = timed('AAA_USDT', 'BBB_USDT');
-  const daemon = await stage.daemon({ exchange: exchange.url, markets, control: true, config });
+  const { stage, exchange, daemon } = await beginGuard(scope, { control: true, config });
   await controlsOf(daemon);
   /** How often its timer was deleted, armed, and fired until now. */
   const count = async (market: string) => {
@@ -76,7 +73,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
 
   test('trip has the orders of its market cancelled, and returns when that is sure', async () => {
     const { exchange, operate, count } = await playing;
-    await exchange.placeOrders({ market: 'AAA_USDT', type: 'spot' }, { market: 'BBB_USDT', type: 'spot' });
     expect((await operate('trip', 'AAA_USDT')).code).toBe(64);
     const tripped = await operate('trip', 'AAA_USDT', '--yes');
     const short = ofKind(await exchange.events(), 'timer-updated', 'AAA_USDT').at(-1);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import { begin } from './exec-play.ts';
-import { guard, type Scope, stageFor } from './harness.ts';
+import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { endBy, eventually, type Program, said, sleep } from './program.ts';
 import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
@@ -140,15 +140,13 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
   ] as const)(
     '1 s after a bot was killed deletes nothing of it and ends with 75; the timers of bots that live, or have said goodbye, are deleted (%s)',
     async ([mode, names], context) => {
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
+      const { directory } = stageFor(context);
       const marketOf = (bot: string) => `${bot.toUpperCase()}_USDT`;
-      await exchange.placeOrders(...names.map((bot) => ({ market: marketOf(bot), type: 'spot' as const })));
-      const fileOf = (bot: string) => join(stage.directory, `${bot}.alive`);
+      const fileOf = (bot: string) => join(directory, `${bot}.alive`);
       const ofMode = mode === 'file' ? { file: fileOf('{bot}') } : {};
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: names.map((bot) => ({ market: marketOf(bot), timeoutSeconds: 6, bot })),
+      const { exchange, daemon } = await beginGuard(context, {
+        markets: names.map((bot) => ({ market: marketOf(bot), bot })),
+        timeoutSeconds: 6,
         control: true,
         config: { liveness: { mode, ttlSeconds: 15, ...ofMode } },
       });
