@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { writeFiles } from './daemon.ts';
 import { BOT, botSays, PROCESS, runs } from './exec-play.ts';
-import { guard, type Scope, stageFor } from './harness.ts';
+import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { endBy, eventually, MAIN, sleep } from './program.ts';
 import { deletedIn, firstRenewalsAfter, longestGapDuring } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
@@ -85,11 +85,9 @@ describe('renewals go on, and a stop is clean, when the reader of the log', { ti
     async (reader, context) => {
       const isExec = reader.includes('exec');
       const unread = reader === 'never reads' ? openUnread(stageFor(context).directory, context) : null;
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: markets.map((market) => ({ market, timeoutSeconds: 5 })),
+      const { exchange, daemon } = await beginGuard(context, {
+        markets,
+        timeoutSeconds: 5,
         // One after the other, sixty markets would ask more of the round trip than of the log.
         // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
         config: {

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import type { BotLine } from './bot.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { BOT } from './exec-play.ts';
-import { type Stage, stageFor } from './harness.ts';
+import { beginGuard, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { longestGapMs, ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
 
@@ -36,26 +36,14 @@ interface Scene {
   readonly struckAtMs: number;
 }
 
-async function openExchange(stage: Stage): Promise<RunningExchange> {
-  const exchange = await stage.exchange();
-  await exchange.placeOrders(...ALL.map((fate) => ({ market: marketOf(fate), type: 'spot' as const })));
-  return exchange;
-}
-
 /** One daemon for all bots, each with a market of its own. `nameOf`: what the configuration calls a bot. */
-function daemonFor(
-  stage: Stage,
-  exchange: RunningExchange,
-  liveness: object,
-  nameOf: (fate: Fate) => string = String,
-): Promise<DaemonProcess> {
-  return stage.daemon({
-    exchange: exchange.url,
-    markets: ALL.map((fate) => ({ market: marketOf(fate), timeoutSeconds: T_SECONDS, bot: nameOf(fate) })),
+const guardAll = (context: TestContext, liveness: object, nameOf: (fate: Fate) => string = String) =>
+  beginGuard(context, {
+    markets: ALL.map((fate) => ({ market: marketOf(fate), bot: nameOf(fate) })),
+    timeoutSeconds: T_SECONDS,
     control: true,
     config: { exchange: EXCHANGE, liveness: { ttlSeconds: TTL_SECONDS, ...liveness } },
   });
-}
 
 const started = (output: () => string) =>
   eventually('the start of a bot', 15_000, () => {
@@ -135,39 +123,39 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
     ['it touches a file', 'file', ['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']],
     ['it answers at a URL', 'http', ['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']],
   ] as const)('where %s', async ([, mode, lost], context) => {
-    const stage = stageFor(context);
-    const exchange = await openExchange(stage);
     const bot = (...args: readonly string[]) =>
       startProcess(context, process.execPath, ['test/process/bot.ts', ...args]);
-    const fileOf = (name: string) => join(stage.directory, `${name}.alive`);
-    let guarded: Guarded[];
-    if (mode === 'http') {
-      const bots = await Promise.all(
-        ALL.map(async (fate) => {
-          const { signal, output } = bot('http');
-          return { fate, signal, port: String((await started(output)).port) };
-        }),
-      );
-      const portOf = (fate: Fate) => bots.find((one) => one.fate === fate)?.port ?? '';
-      const daemon = await daemonFor(stage, exchange, { mode, url: 'http://127.0.0.1:{bot}/alive' }, portOf);
-      guarded = bots.map(({ fate, signal }) => ({ fate, daemon, signal }));
-    } else {
-      const file = mode === 'file' ? { file: fileOf('{bot}') } : {};
-      const daemon = await daemonFor(stage, exchange, { mode, ...file });
-      guarded = ALL.map((fate) => {
-        const env = { KILLSWITCHD_CONTROL: daemon.socket, KILLSWITCHD_BOT: fate };
-        const beats = () => startProcess(context, process.execPath, ['config/clients/bot.js'], env);
-        const { signal } = mode === 'file' ? bot('file', fileOf(fate)) : beats();
-        return { fate, daemon, signal };
-      });
-    }
+    const { directory } = stageFor(context);
+    const fileOf = (name: string) => join(directory, `${name}.alive`);
+    const answering = await Promise.all(
+      (mode === 'http' ? ALL : []).map(async (fate) => {
+        const { signal, output } = bot('http');
+        return { fate, signal, port: String((await started(output)).port) };
+      }),
+    );
+    const config = {
+      beat: { mode },
+      file: { mode, file: fileOf('{bot}') },
+      http: { mode, url: 'http://127.0.0.1:{bot}/alive' },
+    };
+    const nameOf = (fate: Fate) => answering.find((one) => one.fate === fate)?.port ?? fate;
+    const { exchange, daemon } = await guardAll(context, config[mode], nameOf);
+    const start = (fate: Fate) => {
+      const env = { KILLSWITCHD_CONTROL: daemon.socket, KILLSWITCHD_BOT: fate };
+      if (mode === 'file') return bot('file', fileOf(fate));
+      return startProcess(context, process.execPath, ['config/clients/bot.js'], env);
+    };
+    const bots = mode === 'http' ? answering : ALL.map((fate) => ({ fate, signal: start(fate).signal }));
+    const guarded = bots.map(({ fate, signal }) => ({ fate, daemon, signal }));
     const deaths = mode === 'beat' ? DEATHS : ([...DEATHS, 'ended'] as const);
     expect(await judge(await strike(exchange, guarded), deaths)).toEqual(lost);
   });
 
   test('where it is the child of exec, which passes its exit code on', async (context) => {
     const stage = stageFor(context);
-    const exchange = await openExchange(stage);
+    const exchange = await stage.exchange();
+    const orders = DEATHS.map((fate) => ({ market: marketOf(fate), type: 'spot' as const }));
+    await exchange.placeOrders(...orders);
     const guarded = await Promise.all(
       DEATHS.map(async (fate) => {
         const daemon = await stage.daemon({

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
-import { guard, keptAddress, stageFor } from './harness.ts';
+import { beginGuard, guard, keptAddress, stageFor } from './harness.ts';
 import { endBy, eventually, said, sleep } from './program.ts';
 import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
@@ -52,14 +52,8 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
   test.for(['increasing', 'window'] as const)(
     'leaves the daemon up and not ready, and is shown once a minute at most (nonce: %s)',
     async (nonce, context) => {
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: MARKETS,
-        config: { exchange: { nonce } },
-        secret: 'not-the-secret',
-      });
+      const guarding = { markets: MARKETS, config: { exchange: { nonce } }, secret: 'not-the-secret' };
+      const { exchange, daemon } = await beginGuard(context, guarding);
       await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
       await sleep(5000);
       expect(ofKind(await exchange.events(), 'request-refused')).toHaveLength(1);

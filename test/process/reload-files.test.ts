@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { asker, controlsOf } from './control.ts';
-import { guard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
+import { beginGuard, guard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { linesOf, reloadBySignal, writeConfig } from './reloading.ts';
 import { deletedIn, firstRenewalsAfter, ofKind, type RunningExchange } from './simulated-exchange.ts';
@@ -266,10 +266,8 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
   });
 
   test('is read again although it was replaced while the daemon started', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
     const config = { reload: { pollSeconds: 1 } };
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'], config });
+    const { exchange, daemon } = await beginGuard(context, { markets: ['AAA_USDT'], config });
     const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
     await eventually('the start', 20_000, () => daemon.stdout() !== '');
     writeConfig(daemon, JSON.stringify({ ...content, markets: ['AAA_USDT', 'CCC_USDT'] }));
