@@ -95,6 +95,11 @@ export function flaw(field: string, message: string, more: Partial<Flaw> = {}): 
   return { field, messages: [message], code: CODES.field, ...more };
 }
 
+/** The same where something is not right, else null. */
+export function unless(isRight: boolean, ...what: Parameters<typeof flaw>): Flaw | null {
+  return isRight ? null : flaw(...what);
+}
+
 /** The live exchange spells `client_order_id` as `clientOrderId`. */
 function spell(field: string, profile: Profile): string {
   return profile === 'live' ? field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : field;
@@ -159,17 +164,22 @@ export function integerFlaw(field: string, value: unknown, min: number, max: num
   if (value === undefined) return null;
   if (typeof value !== 'number' || !Number.isSafeInteger(value)) return flaw(field, 'must be an integer.');
   if (value < min) return flaw(field, `must be at least ${min}.`);
-  return value > max ? flaw(field, `may not be greater than ${max}.`) : null;
+  return unless(value <= max, field, `may not be greater than ${max}.`);
 }
 
 export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | null)[] {
   return [integerFlaw('limit', limit, 1, 100), integerFlaw('offset', offset, 0, 10_000)];
 }
 
+/** The part of a list that a right `limit` and `offset` ask for. */
+export function pageOf<T>(all: readonly T[], limit: unknown, offset: unknown): readonly T[] {
+  return all.slice(Number(offset), Number(offset) + Number(limit));
+}
+
 /** What is wrong with a field of an order that must be there; null where nothing is. */
 export function requiredFlaw(field: string, value: unknown): Flaw | null {
-  if (value !== undefined && value !== null) return null;
-  return flaw(field, 'field is required.', { live: 'field is required.' });
+  const live = 'field is required.';
+  return unless(value !== undefined && value !== null, field, live, { live });
 }
 
 export function marketFlaw(market: unknown): Flaw | null {

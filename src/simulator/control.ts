@@ -3,10 +3,11 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
-import type { Cancel, Clock } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, isRecord } from '../util/text.ts';
 import { decimalOfNumber, formatDecimal } from './decimal.ts';
+import type { EventLog } from './event-log.ts';
 import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault, whole } from './faults.ts';
 import { EXTRAS, OPERATIONS, type Operation } from './operations.ts';
 import { DEFAULT_ACCOUNT, type SimulatedExchange } from './simulated-exchange.ts';
@@ -84,6 +85,7 @@ function mayControl({ raw, headers }: FastifyRequest, token: string | null): boo
 
 function registerReading(app: FastifyInstance, parts: ControlParts): void {
   const { clock, nowMs, exchange } = parts;
+  const { log, profile, markets } = exchange;
   type Query = { Querystring: { since?: string; wait?: string } };
   const numberOf = (text = '0') => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN);
   app.get<Query>('/simulator/events', async ({ query }, reply) => {
@@ -91,8 +93,8 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
     if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of an event, a whole number');
     if (!(waitMs <= MAX_WAIT_MS))
       return fail(reply, 400, `wait: expected milliseconds from 0 to ${MAX_WAIT_MS}`);
-    if (waitMs > 0 && exchange.log.lastSeq() <= since) await nextEvent(exchange, clock, since, waitMs);
-    return reply.send(exchange.log.since(since));
+    if (waitMs > 0 && log.lastSeq() <= since) await nextEvent(log, clock, since, waitMs);
+    return reply.send(log.since(since));
   });
   app.get<Query>('/simulator/requests', ({ query }, reply) => {
     const since = numberOf(query.since);
@@ -101,14 +103,11 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
   });
   app.get('/simulator/state', (_request, reply) => {
     const now = nowMs();
-    const timers = exchange.timers().map(({ account, market, startTime, cancellationTime, types, dueMs }) => {
-      const secondsLeft = Math.max(0, dueMs - now) / 1000;
-      return { account, market, startTime, cancellationTime, types, secondsLeft };
-    });
-    const { profile, markets } = exchange;
-    const faults = parts.activeFaults();
-    const lastSeq = exchange.log.lastSeq();
-    return reply.send({ nowMs: now, profile, markets, lastSeq, timers, orders: exchange.orders(), faults });
+    const timers = exchange
+      .timers()
+      .map(({ dueMs, ...timer }) => ({ ...timer, secondsLeft: Math.max(0, dueMs - now) / 1000 }));
+    const [orders, faults, lastSeq] = [exchange.orders(), parts.activeFaults(), log.lastSeq()];
+    return reply.send({ nowMs: now, profile, markets, lastSeq, timers, orders, faults });
   });
   const readings = {
     balances: () => exchange.books(),
@@ -129,7 +128,9 @@ const AMOUNT = Type.Unsafe<string | number>({
 });
 const AVAILABLE = 'an available market such as BTC_USDT';
 const MARKET = Type.String({ description: AVAILABLE });
-const NAME = Type.String({ pattern: '^[!-~]{1,255}$', description: 'a text such as "second-key"' });
+const VISIBLE = '^[!-~]{1,255}$';
+const NAME = Type.String({ pattern: VISIBLE, description: 'a text such as "second-key"' });
+const KEY_PERMISSIONS = `an array of ${PERMISSIONS.join(', ')}`;
 
 const ORDER = shapeOf({
   market: MARKET,
@@ -147,21 +148,15 @@ const BALANCE = shapeOf({
 const PRICE = shapeOf({ market: MARKET, price: AMOUNT });
 const KEY = shapeOf({
   key: NAME,
-  secret: Type.String({ pattern: '^[!-~]{1,255}$', description: '1 to 255 plain letters' }),
+  secret: Type.String({ pattern: VISIBLE, description: '1 to 255 plain letters' }),
   account: Type.Optional(NAME),
   permissions: Type.Optional(
-    Type.Array(Type.Enum(PERMISSIONS), {
-      uniqueItems: true,
-      description: `an array of ${PERMISSIONS.join(', ')}`,
-    }),
+    Type.Array(Type.Enum(PERMISSIONS), { uniqueItems: true, description: KEY_PERMISSIONS }),
   ),
 });
 const ADVANCE = shapeOf({ ms: whole(1, MAX_ADVANCE_MS) });
-const RESET = shapeOf({
-  snapshot: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'the number of a snapshot, or 0 for the start' }),
-  ),
-});
+const SNAPSHOT = Type.Integer({ minimum: 0, description: 'the number of a snapshot, or 0 for the start' });
+const RESET = shapeOf({ snapshot: Type.Optional(SNAPSHOT) });
 
 function plain(amount: string | number): string {
   const value = typeof amount === 'number' ? decimalOfNumber(amount) : null;
@@ -170,6 +165,8 @@ function plain(amount: string | number): string {
 
 function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
   const take = takerOf(app);
+  const unavailable = ({ market }: Static<typeof ORDER>) =>
+    exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`;
   take('orders', ORDER, unavailable, (orders, reply) => {
     const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
     if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
@@ -180,37 +177,33 @@ function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts
     );
     return reply.code(201).send(placed);
   });
+  const strange = ({ account = DEFAULT_ACCOUNT }: Static<typeof BALANCE>) => {
+    const { accounts } = exchange;
+    const isKnown = accounts.includes(account);
+    return isKnown ? null : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
+  };
   take('balances', BALANCE, strange, (balances, reply) => {
     for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
       exchange.setBalance(account, currency, plain(amount), nowMs());
     return reply.send(exchange.books());
   });
+  const unpriced = ({ market, price }: Static<typeof PRICE>) => {
+    if (!exchange.hasStockSide(market))
+      return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
+    return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
+  };
   take('prices', PRICE, unpriced, (prices, reply) => {
     for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
     return reply.send(exchange.prices());
   });
+  const taken = ({ key }: Static<typeof KEY>, before: readonly Static<typeof KEY>[]) => {
+    const isTaken = exchange.hasKey(key) || before.some((other) => other.key === key);
+    return isTaken ? `${quote(key)} is accepted already` : null;
+  };
   take('keys', KEY, taken, (keys, reply) => {
     for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
     return reply.code(201).send({ added: keys.length });
   });
-
-  function unavailable({ market }: Static<typeof ORDER>): string | null {
-    return exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`;
-  }
-  function strange({ account = DEFAULT_ACCOUNT }: Static<typeof BALANCE>): string | null {
-    const { accounts } = exchange;
-    const isKnown = accounts.includes(account);
-    return isKnown ? null : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
-  }
-  function unpriced({ market, price }: Static<typeof PRICE>): string | null {
-    if (!exchange.hasStockSide(market))
-      return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
-    return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
-  }
-  function taken({ key }: Static<typeof KEY>, before: readonly Static<typeof KEY>[]): string | null {
-    const isTaken = exchange.hasKey(key) || before.some((other) => other.key === key);
-    return isTaken ? `${quote(key)} is accepted already` : null;
-  }
 }
 
 function registerTools(app: FastifyInstance, parts: ControlParts): void {
@@ -229,18 +222,18 @@ function registerTools(app: FastifyInstance, parts: ControlParts): void {
   });
 }
 
-/** JSON Schema of an object, and what a message says that it may be. */
-interface ObjectShape extends TSchema {
-  readonly description: string;
-  readonly properties: Readonly<Record<string, object>>;
-  readonly oneOf?: readonly Pick<ObjectShape, 'properties'>[];
-}
-
 /** What is used of the JSON Schema of a field; `description` says in a message what is allowed. */
 interface Described {
   readonly description?: string;
   readonly enum?: readonly string[];
   readonly const?: unknown;
+}
+
+/** JSON Schema of an object. */
+interface ObjectShape extends TSchema {
+  readonly description: string;
+  readonly properties: Readonly<Record<string, object>>;
+  readonly oneOf?: readonly Pick<ObjectShape, 'properties'>[];
 }
 
 function shapeOf<Fields extends TProperties>(fields: Fields) {
@@ -249,9 +242,8 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
 }
 
 /**
- * Adds endpoints below `/simulator/`, which take one object or an array of them. Either all are right and carried out, or
- * none is, and 400 says what is wrong with the first that is not. `problem`: what the schema cannot say of one item,
- * given those before it; null: nothing is wrong.
+ * Adds endpoints below `/simulator/`, which take one object or an array of them: all of them or, with a 400 that says
+ * what is wrong with one, none. `problem`: what the schema cannot say of an item, given those before it.
  */
 function takerOf(app: FastifyInstance) {
   return <Shape extends ObjectShape>(
@@ -296,14 +288,11 @@ export function flawOfFaults(faults: readonly Fault[]): string | null {
 /** What is wrong, what was found, what is allowed. A secret is not repeated. */
 function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: ObjectShape): string {
   if (!isRecord(given)) return `expected ${schema.description}`;
-  const kindOf = ({ properties }: Pick<ObjectShape, 'properties'>) => properties['kind'] as Described;
-  const own = schema.oneOf?.find((shape) => kindOf(shape).const === given['kind']);
+  const own = schema.oneOf?.find((shape) => (shape.properties['kind'] as Described).const === given['kind']);
   const isKnownKind = schema.oneOf === undefined || own !== undefined;
   const properties = (own ?? schema).properties as Readonly<Record<string, Described>>;
   const names = Object.keys(properties);
-  const unknown = errors.find(
-    ({ instancePath, params }) => instancePath === '' && 'additionalProperty' in params,
-  );
+  const unknown = errors.find((one) => one.instancePath === '' && 'additionalProperty' in one.params);
   if (unknown !== undefined && isKnownKind) {
     const name = String(unknown.params['additionalProperty']);
     const allowed = own === undefined ? 'allowed' : `allowed for ${quote(given['kind'])}`;
@@ -330,19 +319,17 @@ function fail(reply: FastifyReply, status: number, error: string): FastifyReply 
 }
 
 /** Resolves when an event later than `since` has happened, or after `waitMs`. */
-function nextEvent(exchange: SimulatedExchange, clock: Clock, since: number, waitMs: number): Promise<void> {
+function nextEvent(log: EventLog, clock: Clock, since: number, waitMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const undo: Cancel[] = [];
     const finish = () => {
-      for (const cancel of undo) cancel();
+      cancelWait();
+      unsubscribe();
       resolve();
     };
-    undo.push(clock.after(waitMs, finish));
-    undo.push(
-      exchange.log.subscribe(({ seq }) => {
-        if (seq > since) finish();
-      }),
-    );
+    const cancelWait = clock.after(waitMs, finish);
+    const unsubscribe = log.subscribe(({ seq }) => {
+      if (seq > since) finish();
+    });
   });
 }
 

@@ -8,10 +8,9 @@ type Order = Pick<RestingOrder, 'account' | 'market' | 'type' | 'side' | 'amount
 };
 type Timer = Omit<KillSwitchTimer, 'dueMs'>;
 
+/** Null where no operation has the path, or the request names no market. */
 export interface Target {
-  /** Null where no operation has the path. */
   readonly operation: string | null;
-  /** Null where the request names none. */
   readonly market: string | null;
 }
 
@@ -96,9 +95,7 @@ export function createJournal<Body extends object>(capacity: number): Journal<Bo
 }
 
 /** Names that a client sent could carry control sequences for the terminal that shows them. */
-function printable(text: string): string {
-  return text.replace(/[^ -~]/g, '?');
-}
+const printable = (text: string) => text.replace(/[^ -~]/g, '?');
 
 type Told = { readonly [Kind in keyof Bodies]?: (event: Bodies[Kind]) => string | null };
 

@@ -7,11 +7,8 @@ import { createRandom } from './random.ts';
 import { FORBIDDEN, STALE, UNAUTHORISED } from './signed-request.ts';
 
 const MAX_MS = 86_400_000;
-const DURATION = Type.Number({
-  minimum: 0,
-  maximum: MAX_MS,
-  description: `milliseconds from 0 to ${MAX_MS}`,
-});
+const MILLISECONDS = `milliseconds from 0 to ${MAX_MS}`;
+const DURATION = Type.Number({ minimum: 0, maximum: MAX_MS, description: MILLISECONDS });
 const TEXT = Type.String({ description: 'a string' });
 
 function oneOf<const Values extends readonly string[]>(...values: Values) {
@@ -26,6 +23,7 @@ export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
 }
 
 const OPERATION_NAMES = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
+const MATCH = `an object with operation (${OPERATION_NAMES.join(', ')}), market and/or key as strings`;
 
 /** Which requests a fault hits, how often and how long. */
 const SCOPE = {
@@ -37,10 +35,7 @@ const SCOPE = {
         market: Type.Optional(TEXT),
         key: Type.Optional(TEXT),
       },
-      {
-        additionalProperties: false,
-        description: `an object with operation (${OPERATION_NAMES.join(', ')}), market and/or key as strings`,
-      },
+      { additionalProperties: false, description: MATCH },
     ),
   ),
   /** How many matching requests are let through before the first one is hit; default 0. */
@@ -53,18 +48,14 @@ const SCOPE = {
   forMs: Type.Optional(DURATION),
 };
 
-interface Hit {
-  readonly faultId: number;
-  /** What the faults before it made of the request. */
-  readonly before: Treatment;
-  /** A number in [0, 1). */
-  readonly random: number;
-  /** How long the fault lasts yet; null where it lasts until it is cleared. */
-  readonly leftMs: number | null;
-}
-
-/** What a fault adds to what those before it did; null: nothing. */
-type Effect<Fields> = (fault: Fields, hit: Hit) => Partial<Treatment> | null;
+/**
+ * What a fault adds to what those before it did; null: nothing. `random`: a number in [0, 1). `leftMs`: how long the
+ * fault lasts yet; null where it lasts until it is cleared.
+ */
+type Effect<Fields> = (
+  fault: Fields,
+  hit: { faultId: number; before: Treatment; random: number; leftMs: number | null },
+) => Partial<Treatment> | null;
 
 /** Its name, its fields beside those of every fault, and what it does. */
 function kind<Name extends string, Fields extends TProperties>(
@@ -77,28 +68,29 @@ function kind<Name extends string, Fields extends TProperties>(
 }
 
 /** Of two faults that decide what is carried out and told, the earlier one wins. */
-function decide<Fields>(verdict: Verdict | ((fault: Fields, faultId: number) => Verdict)): Effect<Fields> {
-  return (fault, { before, faultId }) => {
-    if (before.verdict !== null) return null;
-    return { verdict: typeof verdict === 'function' ? verdict(fault, faultId) : verdict };
-  };
+function decide<Fields>(verdictOf: (fault: Fields, faultId: number) => Verdict): Effect<Fields> {
+  return (fault, { before, faultId }) =>
+    before.verdict === null ? { verdict: verdictOf(fault, faultId) } : null;
 }
 
 /** Answered in the exchange's place: not carried out. */
-function instead(reply: CannedReply): Verdict {
-  return { apply: 'no', tell: () => reply };
-}
+const instead = (reply: CannedReply): Verdict => ({ apply: 'no', tell: () => reply });
 
 /** Carried out, and answered with something else. */
-function afterwards(reply: CannedReply): Verdict {
-  return { tell: () => reply };
-}
+const afterwards = (reply: CannedReply): Verdict => ({ tell: () => reply });
 
-const oversized: Verdict['tell'] = (own) => ({
-  ...own,
-  body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}`,
-});
+/** A kind without fields of its own, which always decides the same. */
+const always = <Name extends string>(name: Name, verdict: Verdict) =>
+  kind(
+    name,
+    {},
+    decide(() => verdict),
+  );
+
+const oversized = (own: Reply) => ({ ...own, body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}` });
 const NO_JSON = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]);
+const LOCATION = Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' });
+const MESSAGES = { description: 'an object with arrays of strings' };
 
 const KINDS = [
   /** Delays the request on its way to the exchange, or the reply on its way back (`when: 'after'`), evenly spread. */
@@ -148,9 +140,7 @@ const KINDS = [
       code: Type.Optional(whole(0)),
       message: Type.Optional(TEXT),
       /** Messages per parameter. */
-      errors: Type.Optional(
-        Type.Record(Type.String(), Type.Array(TEXT), { description: 'an object with arrays of strings' }),
-      ),
+      errors: Type.Optional(Type.Record(Type.String(), Type.Array(TEXT), MESSAGES)),
     },
     decide(({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
       instead(jsonReply(status, { code, message, errors })),
@@ -167,41 +157,37 @@ const KINDS = [
     decide((_, faultId) => ({ cachedBy: faultId })),
   ),
   /** The gateway's 429 page; not carried out. */
-  kind('throttle', {}, decide(instead(gatewayPage(429, 'Too Many Requests')))),
+  always('throttle', instead(gatewayPage(429, 'Too Many Requests'))),
   /** The 429 with JSON that a stale nonce gets; not carried out. */
-  kind('stale-nonce', {}, decide(instead(renderAnswer(STALE, 'private')))),
+  always('stale-nonce', instead(renderAnswer(STALE, 'private'))),
   /** The gateway's 503 page; not carried out. */
-  kind('maintenance', {}, decide(instead(gatewayPage(503, 'Service Temporarily Unavailable')))),
+  always('maintenance', instead(gatewayPage(503, 'Service Temporarily Unavailable'))),
   /** 200 with bytes that are not JSON; carried out. */
-  kind('garbage', {}, decide(afterwards({ ...jsonReply(200, null), body: NO_JSON }))),
+  always('garbage', afterwards({ ...jsonReply(200, null), body: NO_JSON })),
   /** Half of the reply, although its length was announced; then the connection is closed. Carried out. */
-  kind('cut-off', {}, decide({ isCutOff: true })),
+  always('cut-off', { isCutOff: true }),
   /** The good reply with more than 64 KiB of white space after it; carried out. */
-  kind('oversize', {}, decide({ tell: oversized })),
+  always('oversize', { tell: oversized }),
   /** 200 with a JSON object that fits no operation; carried out. */
-  kind('wrong-shape', {}, decide(afterwards(jsonReply(200, { code: 0 })))),
+  always('wrong-shape', afterwards(jsonReply(200, { code: 0 }))),
   /** Carried out, but answered with a 500. */
-  kind('unacknowledged', {}, decide(afterwards(statusReply(500)))),
+  always('unacknowledged', afterwards(statusReply(500))),
   /** The good reply, but nothing was carried out. */
-  kind('lie', {}, decide({ apply: 'pretend' })),
+  always('lie', { apply: 'pretend' }),
   /** The good reply, its body spread over `ms`. */
   kind('slow-body', { ms: DURATION }, ({ ms }, { before }) => ({ bodyMs: before.bodyMs + ms })),
   /** A 302; not carried out. */
   kind(
     'redirect',
-    {
-      location: Type.Optional(
-        Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' }),
-      ),
-    },
+    { location: Type.Optional(LOCATION) },
     decide(({ location = '/api/v4/public/ping' }) =>
       instead({ status: 302, headers: { location }, body: '' }),
     ),
   ),
   /** The 401 of a wrong key; not carried out. */
-  kind('unauthorised', {}, decide(instead(renderAnswer(UNAUTHORISED, 'private')))),
+  always('unauthorised', instead(renderAnswer(UNAUTHORISED, 'private'))),
   /** The 403 of a key without permission; not carried out. */
-  kind('forbidden', {}, decide(instead(renderAnswer(FORBIDDEN, 'private')))),
+  always('forbidden', instead(renderAnswer(FORBIDDEN, 'private'))),
 ] as const;
 
 /** A fault as data: what is sent to `POST /simulator/faults`. */
@@ -217,10 +203,8 @@ export interface ActiveFault {
   readonly endsAtMs: number | null;
 }
 
-/** A body that takes the place of the exchange's own answer. */
-export interface CannedReply extends Omit<Reply, 'body'> {
-  readonly body: string | Buffer;
-}
+/** What takes the place of the exchange's own answer. */
+export type CannedReply = Omit<Reply, 'body'> & { readonly body: string | Buffer };
 
 /** What is to be done with one request. Whoever transports requests carries it out, from top to bottom. */
 export interface Treatment {
@@ -256,16 +240,9 @@ export interface Verdict {
   readonly cachedBy?: number;
 }
 
+const NO_DELAY = { waitMs: 0, replyWaitMs: 0, bodyMs: 0 };
 /** What is done with a request that no fault hits. */
-const UNTOUCHED: Treatment = {
-  hang: null,
-  waitMs: 0,
-  replyWaitMs: 0,
-  grantSeconds: null,
-  bodyMs: 0,
-  verdict: null,
-  hits: [],
-};
+const UNTOUCHED: Treatment = { ...NO_DELAY, hang: null, grantSeconds: null, verdict: null, hits: [] };
 
 /** Every kind of fault, for the pages and messages that list them. */
 export const FAULT_KINDS: readonly FaultKind[] = KINDS.map(({ name }) => name);
@@ -292,8 +269,8 @@ interface Planned extends ActiveFault {
 export type FaultPlan = ReturnType<typeof createFaultPlan>;
 
 /**
- * The faults in force and what they do to each request. The decisions depend on nothing but the seed, the faults and the requests. Each fault draws from a stream
- * of its own, made from its content, so that adding or removing another fault changes nothing about its decisions.
+ * The faults in force and what they do to each request. Each draws from a random stream of its own, made from the seed
+ * and its content, so that adding or removing another fault changes nothing about its decisions.
  */
 export function createFaultPlan(seed: number) {
   let planned: readonly Planned[] = [];
@@ -301,7 +278,9 @@ export function createFaultPlan(seed: number) {
   let lastId = 0;
 
   function prune(nowMs: number): void {
-    planned = planned.filter((fault) => !isOver(fault, nowMs));
+    planned = planned.filter(
+      ({ fault, hits, endsAtMs }) => (endsAtMs ?? Infinity) > nowMs && hits < (fault.count ?? Infinity),
+    );
   }
 
   return {
@@ -341,8 +320,7 @@ export function createFaultPlan(seed: number) {
         if (chance >= (candidate.fault.probability ?? 1)) continue;
         const { fault, id: faultId, endsAtMs } = candidate;
         const leftMs = endsAtMs === null ? null : endsAtMs - nowMs;
-        const added =
-          EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs }) ?? null;
+        const added = EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs });
         if (added === null) continue;
         candidate.hits += 1;
         treatment = { ...treatment, ...added, hits: [...treatment.hits, { faultId, kind: fault.kind }] };
@@ -352,19 +330,10 @@ export function createFaultPlan(seed: number) {
   };
 }
 
-function isOver(planned: Planned, nowMs: number): boolean {
-  const { fault, hits, endsAtMs } = planned;
-  return (endsAtMs !== null && nowMs >= endsAtMs) || (fault.count !== undefined && hits >= fault.count);
-}
-
 /** Whether a fault's `match` admits a request. */
-function isMatch(fault: Fault, target: RequestTarget): boolean {
-  const { operation, market, key } = fault.match ?? {};
-  return (
-    (operation === undefined || operation === target.operation) &&
-    (market === undefined || market === target.market) &&
-    (key === undefined || key === target.key)
-  );
+function isMatch({ match = {} }: Fault, target: RequestTarget): boolean {
+  const names = ['operation', 'market', 'key'] as const;
+  return names.every((name) => match[name] === undefined || match[name] === target[name]);
 }
 
 /** The JSON from 500 on is what the live exchange sends with a 500. */

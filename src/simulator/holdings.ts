@@ -23,54 +23,39 @@ export interface Asset {
   readonly hasMemo?: boolean;
 }
 
-const SEGWIT = { addressTypes: ['bech32', 'p2sh-segwit'] };
+/** Amounts by currency as decimal strings; currencies of which there is nothing are left out. */
+export type Amounts = Readonly<Record<string, string>>;
 
-function coin(
-  ticker: string,
-  networks: readonly string[],
-  precision: number,
-  withdrawFee: string,
-  more: Partial<Asset> = {},
-): Asset {
-  const minDeposit = withdrawFee;
-  return { ticker, canDeposit: true, networks, providers: [], precision, withdrawFee, minDeposit, ...more };
-}
+const SEGWIT = { addressTypes: ['bech32', 'p2sh-segwit'] };
+type Coin = [balance: string, networks: string[], precision: number, fee: string, more?: Partial<Asset>];
+const COINS: Readonly<Record<string, Coin>> = {
+  BTC: ['10', ['BTC'], 8, '0.0004', SEGWIT],
+  ETH: ['100', ['ERC20'], 8, '0.003'],
+  USDT: ['1000000', ['ERC20', 'TRC20', 'OMNI'], 6, '3.2'],
+  USDC: ['10000', ['ERC20', 'SOL'], 6, '2.5', { hasDefaultNetwork: false }],
+  SOL: ['1000', ['SOL'], 8, '0.01'],
+  XRP: ['100000', ['XRP'], 6, '0.25', { hasMemo: true }],
+  LTC: ['1000', ['LTC'], 8, '0.001', SEGWIT],
+  DBTC: ['10', ['DBTC'], 8, '0'],
+  DUSDT: ['1000000', ['DUSDT'], 6, '0'],
+  XMR: ['100', ['XMR'], 8, '0.0001', { canDeposit: false }],
+  EUR: ['10000', [], 2, '1.5', { providers: ['VISAMASTER', 'SEPA'] }],
+};
 
 /**
  * The currencies of the demonstration markets, and one for each rule: USDT has several networks and a default, USDC
  * several and none, XRP a memo, EUR is fiat, XMR cannot be deposited.
  */
-export const DEMO_ASSETS: readonly Asset[] = [
-  coin('BTC', ['BTC'], 8, '0.0004', SEGWIT),
-  coin('ETH', ['ERC20'], 8, '0.003'),
-  coin('USDT', ['ERC20', 'TRC20', 'OMNI'], 6, '3.2'),
-  coin('USDC', ['ERC20', 'SOL'], 6, '2.5', { hasDefaultNetwork: false }),
-  coin('SOL', ['SOL'], 8, '0.01'),
-  coin('XRP', ['XRP'], 6, '0.25', { hasMemo: true }),
-  coin('LTC', ['LTC'], 8, '0.001', SEGWIT),
-  coin('DBTC', ['DBTC'], 8, '0'),
-  coin('DUSDT', ['DUSDT'], 6, '0'),
-  coin('XMR', ['XMR'], 8, '0.0001', { canDeposit: false }),
-  coin('EUR', [], 2, '1.5', { providers: ['VISAMASTER', 'SEPA'] }),
-];
-
-/** Amounts by currency as decimal strings; currencies of which there is nothing are left out. */
-export type Amounts = Readonly<Record<string, string>>;
+export const DEMO_ASSETS: readonly Asset[] = Object.entries(COINS).map(([ticker, coin]) => {
+  const [, networks, precision, withdrawFee, more] = coin;
+  const costs = { precision, withdrawFee, minDeposit: withdrawFee };
+  return { ticker, canDeposit: true, networks, providers: [], ...costs, ...more };
+});
 
 /** What an account begins with unless told otherwise. */
-export const DEMO_BALANCES: Amounts = {
-  BTC: '10',
-  ETH: '100',
-  USDT: '1000000',
-  USDC: '10000',
-  SOL: '1000',
-  XRP: '100000',
-  LTC: '1000',
-  DBTC: '10',
-  DUSDT: '1000000',
-  XMR: '100',
-  EUR: '10000',
-};
+export const DEMO_BALANCES: Amounts = Object.fromEntries(
+  Object.entries(COINS).map(([ticker, [balance]]) => [ticker, balance]),
+);
 
 /** The network that `given` means, or the default one where nothing is given; null for fiat, or with what is wrong. */
 export function chooseNetwork({ ticker, networks, hasDefaultNetwork = true }: Asset, given: unknown) {
@@ -208,13 +193,12 @@ export function balanceOf(purses: Purses, purse: string, currency: string): Deci
 
 /** Takes `amount` out of one purse and puts it into another. */
 export function move(purses: Purses, from: string, to: string, currency: string, amount: Decimal): void {
-  for (const [purse, change] of [
-    [from, -amount],
-    [to, amount],
-  ] as const) {
+  const add = (purse: string, change: Decimal) => {
     const own = purses.get(purse) ?? new Map<string, Decimal>();
     purses.set(purse, own.set(currency, (own.get(currency) ?? 0n) + change));
-  }
+  };
+  add(from, -amount);
+  add(to, amount);
 }
 
 /** Deposits or takes out what is missing or too much. */
@@ -225,11 +209,9 @@ export function setBalance(purses: Purses, account: string, currency: string, am
 /** Throws a RangeError where an amount is no decimal. */
 export function createPurses(balances: Readonly<Record<string, Amounts>>): Purses {
   const purses: Purses = new Map();
-  for (const [account, amounts] of Object.entries(balances)) {
-    for (const [currency, amount] of Object.entries(amounts)) {
+  for (const [account, amounts] of Object.entries(balances))
+    for (const [currency, amount] of Object.entries(amounts))
       setBalance(purses, account, currency, decimal(amount));
-    }
-  }
   return purses;
 }
 

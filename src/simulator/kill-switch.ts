@@ -14,6 +14,8 @@ import type { KillSwitchTimer } from './holdings.ts';
 import { cancel } from './orders.ts';
 import { type Call, type ExchangeState, restingOf } from './state.ts';
 
+type Types = KillSwitchTimer['types'];
+
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
 
@@ -32,12 +34,7 @@ export function syncKillSwitch(call: Call): Answer {
   return armTimer(call, String(market), asked, grantSeconds ?? Number(timeout));
 }
 
-function armTimer(
-  call: Call,
-  market: string,
-  types: KillSwitchTimer['types'],
-  timeoutSeconds: number,
-): Answer {
+function armTimer(call: Call, market: string, types: Types, timeoutSeconds: number): Answer {
   const { account, nowMs, data, log } = call;
   const startTime = Math[call.startTimeRounding](nowMs / 1000);
   const cancellationTime = startTime + timeoutSeconds;

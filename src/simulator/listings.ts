@@ -6,30 +6,18 @@ import { availableOf, type Call, frozenOf } from './state.ts';
 
 /** `GET /api/v4/public/markets`. This and what follows has the fields of the live exchange. */
 export function listMarkets({ listedMarkets, termsOf }: Call): Answer {
-  return done(
-    listedMarkets.map((name) => {
-      const [stock = '', money = ''] = name.split('_');
-      const terms = termsOf(name);
-      const { stockPrecision, moneyPrecision, feeRate, minAmount, minTotal } = terms ?? PLAIN_TERMS;
-      const fee = formatDecimal(feeRate * 100n);
-      return {
-        name,
-        stock,
-        money,
-        stockPrec: String(stockPrecision),
-        moneyPrec: String(moneyPrecision),
-        feePrec: '4',
-        makerFee: fee,
-        takerFee: fee,
-        minAmount: formatDecimal(minAmount),
-        minTotal: formatDecimal(minTotal),
-        maxTotal: '1000000000',
-        tradesEnabled: true,
-        isCollateral: true,
-        type: terms === null ? 'futures' : 'spot',
-      };
-    }),
-  );
+  const entries = listedMarkets.map((name) => {
+    const [stock = '', money = ''] = name.split('_');
+    const terms = termsOf(name);
+    const { stockPrecision, moneyPrecision, feeRate, minAmount, minTotal } = terms ?? PLAIN_TERMS;
+    const digits = { stockPrec: String(stockPrecision), moneyPrec: String(moneyPrecision), feePrec: '4' };
+    const fee = formatDecimal(feeRate * 100n);
+    const least = { minAmount: formatDecimal(minAmount), minTotal: formatDecimal(minTotal) };
+    const bounds = { makerFee: fee, takerFee: fee, ...least, maxTotal: '1000000000' };
+    const kind = { tradesEnabled: true, isCollateral: true, type: terms === null ? 'futures' : 'spot' };
+    return { name, stock, money, ...digits, ...bounds, ...kind };
+  });
+  return done(entries);
 }
 
 /** `GET /api/v4/public/assets`. */
@@ -44,22 +32,15 @@ function assetEntry(asset: Asset): unknown {
   const names = isFiat ? [ticker] : networks;
   const [first = null] = names;
   const limits = Object.fromEntries(names.map((name) => [name, { min: minDeposit }]));
+  const may = { can_withdraw: canDeposit, can_deposit: canDeposit, min_withdraw: '0', max_withdraw: '0' };
+  const bounds = { maker_fee: '0.1', taker_fee: '0.1', min_deposit: minDeposit, max_deposit: '0' };
+  const networkDefault = asset.hasDefaultNetwork !== false && { default: first };
   return {
     name: ticker,
     unified_cryptoasset_id: 0,
-    can_withdraw: canDeposit,
-    can_deposit: canDeposit,
-    min_withdraw: '0',
-    max_withdraw: '0',
-    maker_fee: '0.1',
-    taker_fee: '0.1',
-    min_deposit: minDeposit,
-    max_deposit: '0',
-    networks: {
-      deposits: names,
-      withdraws: names,
-      ...(asset.hasDefaultNetwork !== false && { default: first }),
-    },
+    ...may,
+    ...bounds,
+    networks: { deposits: names, withdraws: names, ...networkDefault },
     ...(isFiat && { providers: { deposits: providers, withdraws: providers } }),
     limits: { deposit: limits, withdraw: {} },
     currency_precision: precision,

@@ -9,9 +9,11 @@ import {
   flawsAmong,
   optionalTextFlaw,
   pageFlaws,
+  pageOf,
   refuse,
   refuseFields,
   textFlaw,
+  unless,
 } from './answer.ts';
 import { type Decimal, decimal, fitsDigits, formatDecimal, parseDecimal, stepOf } from './decimal.ts';
 import {
@@ -29,14 +31,17 @@ import { createRandom, randomHex } from './random.ts';
 import { availableOf, type Call, type ExchangeState } from './state.ts';
 
 const MAX_UNIQUE_ID = 255;
+const LENGTH = `may not be longer than ${MAX_UNIQUE_ID} characters.`;
+
+const UNKNOWN_TICKER = flaw('ticker', 'The selected ticker is invalid.');
+const CANNOT_WITHDRAW = 'The currency has can_deposit false and cannot be withdrawn.';
 
 /** Codes of the live exchange for what is wrong inside. */
 const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as const;
 
 /**
- * A withdrawal, whose fee is taken on top of the amount or out of it. The reply has no documented field, so it is an
- * empty array, as it is at the live exchange, there with 201. Documented: 422 for the form, 400 for the rest. Every field
- * is required but provider and network; the document says so of provider only.
+ * A withdrawal, whose fee is taken on top of the amount or out of it. The document shows no field of the reply: it is an
+ * empty array, as at the live exchange, there with 201. Every field is required but provider and network.
  */
 export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
   const { account, body, nowMs, profile, data } = call;
@@ -49,7 +54,7 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
     textFlaw('ticker', ticker),
     textFlaw('amount', body['amount']) ?? (amount === null ? numeric : null),
     textFlaw('address', address),
-    textFlaw('unique_id', uniqueId) ?? lengthFlaw(String(uniqueId)),
+    textFlaw('unique_id', uniqueId) ?? unless(String(uniqueId).length <= MAX_UNIQUE_ID, 'unique_id', LENGTH),
     optionalTextFlaw('provider', provider),
     optionalTextFlaw('network', givenNetwork),
   ]);
@@ -59,15 +64,15 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
     return refuseFields(profile === 'live' ? 'form' : 'inner', [taken], profile);
   }
   const asset = call.assets.get(String(ticker));
-  if (asset === undefined)
-    return refuseFields('inner', [tickerFlaw('The selected ticker is invalid.')], profile);
+  const liveCode = LIVE.notWithdrawable;
+  if (asset === undefined) return refuseFields('inner', [{ ...UNKNOWN_TICKER, liveCode }], profile);
   const missing = asset.providers.length > 0 ? textFlaw('provider', provider) : null;
   if (missing !== null) return refuseFields('form', [missing], profile);
   const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
-    asset.canDeposit ? null : tickerFlaw('The currency has can_deposit false and cannot be withdrawn.'),
+    unless(asset.canDeposit, 'ticker', CANNOT_WITHDRAW, { liveCode }),
     providerFlaw(asset, provider),
-    problem === null ? null : flaw('network', problem),
+    unless(problem === null, 'network', String(problem)),
     amountFlaw(call, asset, amount, isFeeWithin),
   ]);
   if (flaws.length > 0) return refuseFields('inner', flaws, profile);
@@ -94,18 +99,9 @@ function carryOut(withdrawal: Withdrawal, { data, log }: ExchangeState): void {
   log.append({ kind: 'withdrawal-created', account, uniqueId, ticker, amount, fee, network }, atMs);
 }
 
-function lengthFlaw(uniqueId: string): Flaw | null {
-  if (uniqueId.length <= MAX_UNIQUE_ID) return null;
-  return flaw('unique_id', `may not be longer than ${MAX_UNIQUE_ID} characters.`);
-}
-
-function tickerFlaw(message: string): Flaw {
-  return flaw('ticker', message, { liveCode: LIVE.notWithdrawable });
-}
-
 function providerFlaw({ ticker, providers }: Asset, given: unknown): Flaw | null {
-  if (providers.length === 0 || providers.some((provider) => provider === given)) return null;
-  return flaw('provider', `Unsupported provider. ${ticker} has: ${providers.join(', ')}.`);
+  const isKnown = providers.length === 0 || providers.some((provider) => provider === given);
+  return unless(isKnown, 'provider', `Unsupported provider. ${ticker} has: ${providers.join(', ')}.`);
 }
 
 function amountFlaw(
@@ -114,20 +110,23 @@ function amountFlaw(
   amount: Decimal,
   isFeeWithin: boolean,
 ): Flaw | null {
-  const say = (liveCode: number, message: string) =>
-    flaw('amount', message, { code: CODES.amount, liveCode });
+  const demand = (isRight: boolean, liveCode: number, message: string) =>
+    unless(isRight, 'amount', message, { code: CODES.amount, liveCode });
   const fee = decimal(withdrawFee);
-  if (amount <= 0n) return say(LIVE.tooSmall, 'must be greater than 0.');
-  if (!fitsDigits(amount, precision)) {
-    return say(LIVE.precision, `may have at most ${precision} digits after the point.`);
-  }
-  if (isFeeWithin && amount <= fee) {
-    return say(LIVE.tooSmall, `must be greater than the fee ${withdrawFee}.`);
-  }
   const balance = availableOf(call, call.account, ticker);
-  if (balance >= (isFeeWithin ? amount : amount + fee)) return null;
-  const held = formatDecimal(balance);
-  return say(LIVE.balance, `Not enough money, ${ticker} balance = ${held}, fee = ${withdrawFee}`);
+  const isEnough = balance >= (isFeeWithin ? amount : amount + fee);
+  const lacking = `Not enough money, ${ticker} balance = ${formatDecimal(balance)}, fee = ${withdrawFee}`;
+  const isAboveFee = !isFeeWithin || amount > fee;
+  return (
+    demand(amount > 0n, LIVE.tooSmall, 'must be greater than 0.') ??
+    demand(
+      fitsDigits(amount, precision),
+      LIVE.precision,
+      `may have at most ${precision} digits after the point.`,
+    ) ??
+    demand(isAboveFee, LIVE.tooSmall, `must be greater than the fee ${withdrawFee}.`) ??
+    demand(isEnough, LIVE.balance, lacking)
+  );
 }
 
 /** As the live exchange words it; the document says only that the endpoint is disabled by default. */
@@ -145,10 +144,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   XRP: 'r',
 };
 
-/**
- * A deposit address: a new one every time, for accounts that this is enabled for, or the newest, or a first one, for
- * every account. The memo is there for currencies that use one.
- */
+/** A deposit address: a new one every time, for accounts that this is enabled for; or the newest, or a first one. */
 export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
   const { account, body, nowMs, profile, data } = call;
   const isNew = which === 'new';
@@ -161,12 +157,12 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
   ]);
   if (form.length > 0) return refuseFields('form', form, profile);
   const asset = call.assets.get(String(ticker));
-  if (asset === undefined)
-    return refuseFields('inner', [flaw('ticker', 'The selected ticker is invalid.')], profile);
+  if (asset === undefined) return refuseFields('inner', [UNKNOWN_TICKER], profile);
   const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
-    depositFlaw(asset),
-    problem === null ? null : flaw('network', problem),
+    unless(asset.canDeposit, 'ticker', 'Currency is not depositable') ??
+      unless(asset.networks.length > 0, 'ticker', 'Fiat currencies are unavailable for this action'),
+    unless(problem === null, 'network', String(problem)),
     typeFlaw(asset, type),
   ]);
   if (flaws.length > 0 || network === null) return refuseFields('inner', flaws, profile);
@@ -177,29 +173,19 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
   if (made !== known) {
     data.lastAddress += 1;
     addRecord(data.addresses, account, made.address, made);
-    const { type: kind, address } = made;
-    const event = { account, ticker: asset.ticker, network, type: kind, address };
+    const { memo: _memo, ...event } = made;
     call.log.append({ kind: 'address-created', ...event }, nowMs);
   }
   return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);
 }
 
-function recordOf({ address, memo }: DepositAddress, asset: Asset): unknown {
-  return {
-    account: { address, ...(memo !== null && { memo }) },
-    required: {
-      fixedFee: '0',
-      flexFee: { maxFee: '0', minFee: '0', percent: '0' },
-      maxAmount: '0',
-      minAmount: asset.minDeposit,
-    },
-  };
+function recordOf({ address, memo }: DepositAddress, { minDeposit }: Asset): unknown {
+  const flexFee = { maxFee: '0', minFee: '0', percent: '0' };
+  const required = { fixedFee: '0', flexFee, maxAmount: '0', minAmount: minDeposit };
+  return { account: { address, ...(memo !== null && { memo }) }, required };
 }
 
-/**
- * The word in the middle has letters that no alphabet of addresses has all of: whoever sends real money there is told
- * so by the wallet.
- */
+/** No alphabet of addresses has all letters of the word in the middle: a wallet refuses to send real money there. */
 function makeAddress({ account, body, data, seed }: Call, asset: Asset, network: string): DepositAddress {
   const { ticker, addressTypes = [] } = asset;
   const type = addressTypes.find((known) => known === body['type']) ?? addressTypes[0] ?? null;
@@ -211,20 +197,14 @@ function makeAddress({ account, body, data, seed }: Call, asset: Asset, network:
   return { account, ticker, network, type, address, memo };
 }
 
-function depositFlaw(asset: Asset): Flaw | null {
-  if (!asset.canDeposit) return flaw('ticker', 'Currency is not depositable');
-  if (asset.networks.length > 0) return null;
-  return flaw('ticker', 'Fiat currencies are unavailable for this action');
-}
-
 function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | null {
-  if (given === undefined || addressTypes.some((type) => type === given)) return null;
+  const isKnown = given === undefined || addressTypes.some((type) => type === given);
   const problem = `${ticker} has one type of address; type must not be given.`;
   const allowed = `The type may hold only ${addressTypes.join(' or ')}.`;
-  return flaw('type', addressTypes.length === 0 ? problem : allowed);
+  return unless(isKnown, 'type', addressTypes.length === 0 ? problem : allowed);
 }
 
-/** The document shows no default; this is that of the live exchange. */
+/** That of the live exchange. */
 const CODES_LIMIT = 30;
 
 /** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. They follow from the seed alone. */
@@ -234,8 +214,8 @@ export function listMyCodes(call: Call): Answer {
   const flaws = flawsAmong(pageFlaws(limit, offset));
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
   const all = codesOf(seed, account, codes);
-  const data = all.slice(Number(offset), Number(offset) + Number(limit));
-  return done({ total: all.length, data, limit, offset }, profile === 'live' ? 201 : 200);
+  const page = { total: all.length, data: pageOf(all, limit, offset), limit, offset };
+  return done(page, profile === 'live' ? 201 : 200);
 }
 
 /** Unix seconds of an account's newest code; each one before it is up to a day older. */

@@ -78,7 +78,7 @@ export function demoPrice(market: string): Decimal {
  */
 export function createTerms(
   hasMarket: (name: string) => boolean,
-  given: Readonly<Record<string, Partial<MarketTerms>>> = {},
+  given: Readonly<Record<string, Partial<MarketTerms>>>,
 ): ReadonlyMap<string, Terms> {
   const named = new Map<string, Terms>();
   for (const [market, own] of Object.entries({ ...DEMO_PRICES, ...given })) {

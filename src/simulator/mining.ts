@@ -3,13 +3,13 @@ import {
   type Answer,
   done,
   type Flaw,
-  flaw,
   flawsAmong,
   integerFlaw,
   optionalTextFlaw,
   refuse,
   refuseFields,
   textFlaw,
+  unless,
 } from './answer.ts';
 import { createRandom } from './random.ts';
 import type { Call } from './state.ts';
@@ -27,9 +27,8 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 
 /**
  * `POST /api/v4/mining/hashrate`: one point at every full interval from `from` to `to`, and none later than now. Every
- * name is a mining account, and its rates follow from the seed and the moment. The document does not say what may be
- * left out: `to` is now, `from` a day before `to`, `interval` 1h, as at the live exchange. A range is invalid where it
- * ends before it begins, begins before 1970 or after now, or has more than 1000 points.
+ * name is a mining account. What is left out is as at the live exchange: `to` is now, `from` a day before it, `interval`
+ * 1h. A range is invalid where it ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
 export function readHashrate({ body, nowMs, profile, seed }: Call): Answer {
   const now = Math.floor(nowMs / 1000);
@@ -62,42 +61,31 @@ function secondsOf(interval: unknown): number {
 }
 
 function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | null {
-  const isKnown =
-    Number.isFinite(step) && (!isLive || LIVE_INTERVALS.some((known) => known === (interval ?? '1h')));
-  if (isKnown) return null;
-  const allowed = isLive
-    ? `one of ${LIVE_INTERVALS.join(', ')}`
-    : 'minutes, hours or days, such as 5m, 1h or 1d';
-  return flaw('interval', `must be ${allowed}.`);
+  const isLiveOne = LIVE_INTERVALS.some((known) => known === (interval ?? '1h'));
+  const oneOfThem = `one of ${LIVE_INTERVALS.join(', ')}`;
+  const allowed = isLive ? oneOfThem : 'minutes, hours or days, such as 5m, 1h or 1d';
+  const isKnown = Number.isFinite(step) && (!isLive || isLiveOne);
+  return unless(isKnown, 'interval', `must be ${allowed}.`);
 }
 
-/**
- * `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. A block is found every two hours;
- * the rates of the last seven days are one point for each full day.
- */
+/** `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. */
 export function readMiningPool({ nowMs, seed }: Call): Answer {
   const now = Math.floor(nowMs / 1000);
   const hour = now - (now % HOUR_SECONDS);
   const today = now - (now % DAY_SECONDS);
   const workers = 1500 + Math.floor(createRandom(hashText(`${seed} workers ${hour}`))() * 500);
-  return done({
-    data: {
-      connection_links: ['stratum+tcp://pool.example:3333', 'stratum+tcp://pool.example:443'],
-      location: 'global',
-      assets: ['BTC'],
-      reward_schemes: ['FPPS'],
-      workers,
-      current_hash_rate: rateAt(`${seed} pool`, hour),
-      last7days_hash_rate: Array.from({ length: 7 }, (_, index) => {
-        const timestamp = today - (7 - index) * DAY_SECONDS;
-        return { timestamp, hashrate: rateAt(`${seed} pool`, timestamp) };
-      }),
-      blocks: Array.from({ length: BLOCKS }, (_, index) => {
-        const height = Math.floor(now / BLOCK_SECONDS) - index;
-        return { block_found_at: height * BLOCK_SECONDS, block_height: height };
-      }),
-    },
+  const connection_links = ['stratum+tcp://pool.example:3333', 'stratum+tcp://pool.example:443'];
+  const pool = { connection_links, location: 'global', assets: ['BTC'], reward_schemes: ['FPPS'], workers };
+  const last7days_hash_rate = Array.from({ length: 7 }, (_, index) => {
+    const timestamp = today - (7 - index) * DAY_SECONDS;
+    return { timestamp, hashrate: rateAt(`${seed} pool`, timestamp) };
   });
+  const blocks = Array.from({ length: BLOCKS }, (_, index) => {
+    const height = Math.floor(now / BLOCK_SECONDS) - index;
+    return { block_found_at: height * BLOCK_SECONDS, block_height: height };
+  });
+  const current_hash_rate = rateAt(`${seed} pool`, hour);
+  return done({ data: { ...pool, current_hash_rate, last7days_hash_rate, blocks } });
 }
 
 /** A rate in H that depends on nothing but the name and the moment, within a tenth around the name's own level. */

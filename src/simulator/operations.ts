@@ -32,56 +32,43 @@ import {
 import { type Accepted, checkBearerRequest, checkSignedRequest, objectIn } from './signed-request.ts';
 import type { Call, Data, ExchangeRequest, ExchangeState, Permission, RateLimit } from './state.ts';
 
-/** One operation of the exchange. */
-export interface Operation {
-  readonly name: string;
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  /** The permission of the key that signs the request; or an OAuth 2.0 access token as `bearer`. */
-  readonly auth: 'none' | 'bearer' | Permission;
-  /** From the table "Limits" of the document; null where it shows none. */
-  readonly limit: RateLimit | null;
-  readonly run: (call: Call) => Answer;
-}
+export type Operation = ReturnType<typeof define>;
 
-type Run = Operation['run'];
-
-function per10Seconds(requests: number): RateLimit {
-  return { requests, windowMs: 10_000 };
-}
-
-function signed(name: string, path: string, auth: Permission, requests: number, run: Run): Operation {
-  return { name, method: 'POST', path: `/api/v4/${path}`, auth, limit: per10Seconds(requests), run };
-}
-
-function open(name: string, path: string, requests: number, run: Run): Operation {
-  const limit = per10Seconds(requests);
-  return { name, method: 'GET', path: `/api/${path}`, auth: 'none', limit, run };
+/**
+ * One operation of the exchange. `auth`: the permission of the key that signs the request; or an OAuth 2.0 access token
+ * as `bearer`. `requests`: so many in 10 s, from the table "Limits" of the document; null where it shows none.
+ */
+function define(
+  name: string,
+  path: string,
+  auth: 'none' | 'bearer' | Permission,
+  requests: number | null,
+  run: (call: Call) => Answer,
+) {
+  const limit = requests === null ? null : { requests, windowMs: 10_000 };
+  return { name, method: auth === 'none' ? 'GET' : 'POST', path: `/api/${path}`, auth, limit, run };
 }
 
 /** The operations of the API document. */
 export const OPERATIONS: readonly Operation[] = [
-  signed('stock-market', 'order/stock_market', 'trade', 10_000, (call) => fillAtOnce(call, 'stock market')),
-  {
-    name: 'order-history',
-    method: 'POST',
-    path: '/api/v4/accounts/orders',
-    auth: 'bearer',
-    limit: null,
-    // The document shows no field of it; live: as that exchange's own history below.
-    run: (call) => readHistory(call, call.profile === 'live'),
-  },
-  signed('withdraw-pay', 'main-account/withdraw-pay', 'withdraw', 1000, (call) =>
+  define('stock-market', 'v4/order/stock_market', 'trade', 10_000, (call) =>
+    fillAtOnce(call, 'stock market'),
+  ),
+  // The document shows no field of it; live: as that exchange's own history below.
+  define('order-history', 'v4/accounts/orders', 'bearer', null, (call) =>
+    readHistory(call, call.profile === 'live'),
+  ),
+  define('withdraw-pay', 'v4/main-account/withdraw-pay', 'withdraw', 1000, (call) =>
     createWithdrawal(call, 'on top'),
   ),
-  signed('kill-switch', 'order/kill-switch', 'trade', 10_000, syncKillSwitch),
-  signed('my-codes', 'main-account/codes/my', 'info', 1000, listMyCodes),
-  signed('hashrate', 'mining/hashrate', 'info', 1000, readHashrate),
-  signed('new-address', 'main-account/create-new-address', 'deposit', 1000, (call) =>
+  define('kill-switch', 'v4/order/kill-switch', 'trade', 10_000, syncKillSwitch),
+  define('my-codes', 'v4/main-account/codes/my', 'info', 1000, listMyCodes),
+  define('hashrate', 'v4/mining/hashrate', 'info', 1000, readHashrate),
+  define('new-address', 'v4/main-account/create-new-address', 'deposit', 1000, (call) =>
     giveAddress(call, 'new'),
   ),
-  open('mining-pool', 'v4/public/mining-pool', 1000, readMiningPool),
-  open('ping', 'v4/public/ping', 2000, () => done(['pong'])),
+  define('mining-pool', 'v4/public/mining-pool', 'none', 1000, readMiningPool),
+  define('ping', 'v4/public/ping', 'none', 2000, () => done(['pong'])),
 ];
 
 /**
@@ -89,24 +76,26 @@ export const OPERATIONS: readonly Operation[] = [
  * of the live exchange, and so are the limits of trading; the others are the document's general limit.
  */
 export const EXTRAS: readonly Operation[] = [
-  open('markets', 'v4/public/markets', 2000, listMarkets),
-  open('assets', 'v4/public/assets', 2000, listAssets),
-  open('time', 'v4/public/time', 2000, readTime),
-  open('ticker', 'v1/public/ticker', 2000, readTicker),
-  open('tickers', 'v4/public/ticker', 2000, readTickers),
-  signed('limit-order', 'order/new', 'trade', 10_000, (call) => placeLimitOrder(call, 'spot')),
-  signed('collateral-order', 'order/collateral/limit', 'trade', 10_000, (call) =>
+  define('markets', 'v4/public/markets', 'none', 2000, listMarkets),
+  define('assets', 'v4/public/assets', 'none', 2000, listAssets),
+  define('time', 'v4/public/time', 'none', 2000, readTime),
+  define('ticker', 'v1/public/ticker', 'none', 2000, readTicker),
+  define('tickers', 'v4/public/ticker', 'none', 2000, readTickers),
+  define('limit-order', 'v4/order/new', 'trade', 10_000, (call) => placeLimitOrder(call, 'spot')),
+  define('collateral-order', 'v4/order/collateral/limit', 'trade', 10_000, (call) =>
     placeLimitOrder(call, 'collateral'),
   ),
-  signed('market-order', 'order/market', 'trade', 10_000, (call) => fillAtOnce(call, 'market')),
-  signed('cancel-order', 'order/cancel', 'trade', 10_000, cancelOrder),
-  signed('cancel-all', 'order/cancel/all', 'trade', 10_000, cancelAllOrders),
-  signed('open-orders', 'orders', 'info', 1000, listOpenOrders),
-  signed('trade-history', 'trade-account/order/history', 'info', 1000, (call) => readHistory(call, true)),
-  signed('trade-balance', 'trade-account/balance', 'info', 1000, readTradeBalance),
-  signed('main-balance', 'main-account/balance', 'info', 1000, readMainBalance),
-  signed('withdraw', 'main-account/withdraw', 'withdraw', 1000, (call) => createWithdrawal(call, 'within')),
-  signed('address', 'main-account/address', 'deposit', 1000, (call) => giveAddress(call, 'newest')),
+  define('market-order', 'v4/order/market', 'trade', 10_000, (call) => fillAtOnce(call, 'market')),
+  define('cancel-order', 'v4/order/cancel', 'trade', 10_000, cancelOrder),
+  define('cancel-all', 'v4/order/cancel/all', 'trade', 10_000, cancelAllOrders),
+  define('open-orders', 'v4/orders', 'info', 1000, listOpenOrders),
+  define('trade-history', 'v4/trade-account/order/history', 'info', 1000, (call) => readHistory(call, true)),
+  define('trade-balance', 'v4/trade-account/balance', 'info', 1000, readTradeBalance),
+  define('main-balance', 'v4/main-account/balance', 'info', 1000, readMainBalance),
+  define('withdraw', 'v4/main-account/withdraw', 'withdraw', 1000, (call) =>
+    createWithdrawal(call, 'within'),
+  ),
+  define('address', 'v4/main-account/address', 'deposit', 1000, (call) => giveAddress(call, 'newest')),
 ];
 
 const BY_PATH = new Map([...OPERATIONS, ...EXTRAS].map((operation) => [operation.path, operation]));
@@ -146,6 +135,13 @@ interface How extends Pick<Call, 'nowMs' | 'grantSeconds'> {
  * and the operation's own.
  */
 export function createAnswerer(state: ExchangeState) {
+  function admit({ auth, path }: Operation, request: ExchangeRequest, body: Buffer, nowMs: number) {
+    const { headers } = request;
+    if (auth === 'none') return { kind: 'accepted', account: '', body: queryOf(request) } as const;
+    if (auth === 'bearer') return checkBearerRequest({ headers, body }, state);
+    return checkSignedRequest({ path, permission: auth, headers, body }, state, nowMs);
+  }
+
   function decide(operation: Operation, request: ExchangeRequest, { isPretended, ...how }: How): Answer {
     const { method, name, run } = operation;
     const { nowMs } = how;
@@ -153,7 +149,7 @@ export function createAnswerer(state: ExchangeState) {
     const bytes = bytesOf(request);
     if (bytes.length > MAX_BODY_BYTES)
       return refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`);
-    const accepted = admit(operation, request, bytes, state, nowMs);
+    const accepted = admit(operation, request, bytes, nowMs);
     if (accepted.kind === 'refused') return accepted;
     const { account, body } = accepted;
     const limit = state.limits[name] ?? operation.limit;
@@ -167,10 +163,12 @@ export function createAnswerer(state: ExchangeState) {
     const notFound: Refusal = state.profile === 'live' ? { ...NOT_FOUND, form: 'empty' } : NOT_FOUND;
     const answer: Answer = operation === undefined ? notFound : decide(operation, request, how);
     if (answer.kind === 'refused') {
-      const { operation: name, market } = targetOf(request);
+      const { key: _key, ...target } = targetOf(request);
       const { status, code } = answer;
-      const refusal = { operation: name, market, status, code, why: reasonOf(answer) };
-      state.log.append({ kind: 'request-refused', ...refusal }, how.nowMs);
+      state.log.append(
+        { kind: 'request-refused', ...target, status, code, why: reasonOf(answer) },
+        how.nowMs,
+      );
     }
     const isPublic = operation?.method === 'GET' || pathOf(request).startsWith('/api/v4/public/');
     return renderAnswer(answer, isPublic ? 'public' : 'private');
@@ -180,19 +178,6 @@ export function createAnswerer(state: ExchangeState) {
 /** What a request that is only pretended to be carried out may change. */
 function copyOf(state: ExchangeState): ExchangeState {
   return { ...state, data: structuredClone(state.data), log: createJournal<EventBody>(1) };
-}
-
-function admit(
-  { auth, path }: Operation,
-  request: ExchangeRequest,
-  body: Buffer,
-  state: ExchangeState,
-  nowMs: number,
-): Accepted | Refusal {
-  const { headers } = request;
-  if (auth === 'none') return { kind: 'accepted', account: '', body: queryOf(request) };
-  if (auth === 'bearer') return checkBearerRequest({ headers, body }, state);
-  return checkSignedRequest({ path, permission: auth, headers, body }, state, nowMs);
 }
 
 function queryOf({ path }: ExchangeRequest): Accepted['body'] {

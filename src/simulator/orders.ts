@@ -12,9 +12,11 @@ import {
   optionalTextFlaw,
   type Profile,
   pageFlaws,
+  pageOf,
   refuseFields,
   refuseOrder,
   requiredFlaw,
+  unless,
 } from './answer.ts';
 import {
   type Decimal,
@@ -47,6 +49,11 @@ const STP_MODES: Readonly<Record<string, string>> = {
   cancel_old: 'co',
 };
 
+const SIDES = [
+  'may hold only buy or sell.',
+  { live: "field should contain only 'buy' or 'sell' values." },
+] as const;
+
 type OrderFields = Exclude<ReturnType<typeof readOrderFields>, { readonly flaws: unknown }>;
 
 /** Reads the fields of an order, or says what is wrong with their form. `stp` is as the profile's replies name it. */
@@ -57,7 +64,7 @@ function readOrderFields(body: Call['body'], profile: Profile, hasPrice: boolean
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
   const flaws = flawsAmong([
     marketFlaw(market),
-    requiredFlaw('side', side) ?? sideFlaw(side),
+    requiredFlaw('side', side) ?? unless(side === 'buy' || side === 'sell', 'side', ...SIDES),
     numberFlaw('amount', body['amount']),
     hasPrice ? numberFlaw('price', body['price']) : null,
     clientOrderIdFlaw(clientOrderId),
@@ -75,18 +82,11 @@ function readOrderFields(body: Call['body'], profile: Profile, hasPrice: boolean
   };
 }
 
-function sideFlaw(side: unknown): Flaw | null {
-  if (side === 'buy' || side === 'sell') return null;
-  const live = "field should contain only 'buy' or 'sell' values.";
-  return flaw('side', 'may hold only buy or sell.', { live });
-}
-
-/** What is wrong with the form of an amount or a price; null where nothing is. */
 function numberFlaw(field: string, value: unknown): Flaw | null {
   const missing = requiredFlaw(field, value);
-  if (missing !== null || readDecimal(value) !== null) return missing;
   const live = 'field should be numeric string or number.';
-  return flaw(field, 'must be a numeric string or number.', { live, code: CODES.amount });
+  const isNumber = readDecimal(value) !== null;
+  return missing ?? unless(isNumber, field, 'must be a numeric string or number.', { ...OF_AMOUNT, live });
 }
 
 /** An empty text stands for none given, as it does in the reply. */
@@ -104,9 +104,8 @@ function clientOrderIdFlaw(value: unknown): Flaw | null {
 function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
   const names = Object.keys(STP_MODES);
   const allowed = profile === 'live' ? [...new Set([...Object.values(STP_MODES), ...names])] : names;
-  if (stp === undefined || allowed.some((value) => value === stp)) return null;
-  const problem = `may hold only ${allowed.join(', ')}.`;
-  return flaw('stp', problem, { live: problem });
+  const live = `may hold only ${allowed.join(', ')}.`;
+  return unless(stp === undefined || allowed.some((value) => value === stp), 'stp', live, { live });
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
@@ -143,13 +142,10 @@ function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
 }
 
+type Canceller = 'kill-switch' | 'request';
+
 /** Takes an order out of the book, puts it into the log, and into the history if a bot placed it. */
-export function cancel(
-  state: ExchangeState,
-  order: RestingOrder,
-  by: 'kill-switch' | 'request',
-  nowMs: number,
-): void {
+export function cancel(state: ExchangeState, order: RestingOrder, by: Canceller, nowMs: number): void {
   const { account, id: orderId, market, type, placed } = order;
   state.data.book.delete(orderId);
   if (placed !== null) {
@@ -175,9 +171,8 @@ function viewOf({ termsOf }: ExchangeState, order: RestingOrder): MarketOrder {
 }
 
 /**
- * An Order of the API document, or as the live exchange spells it and its libraries read it: with rates of fees, the
- * price 0 of a market order, and no position side, which orders on the spot market do not have there. The document
- * shows no values for `type` and `positionSide`.
+ * An Order of the API document, which shows no values for `type` and `positionSide`; or as the live exchange spells it:
+ * with rates of fees, the price 0 of a market order, and no position side.
  */
 function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
   const { orderId, clientOrderId, market, side, type, atMs, amount, left, feeRate, status, stp } = order;
@@ -189,23 +184,9 @@ function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<strin
     const deal = { dealMoney, dealStock, amount, ...rates, price: shownPrice(order) };
     return { orderId, clientOrderId, market, side, type, timestamp, ...deal, ...flags, rpi: false };
   }
-  return {
-    order_id: orderId,
-    client_order_id: clientOrderId,
-    market,
-    side,
-    type,
-    timestamp,
-    deal_money: dealMoney,
-    deal_stock: dealStock,
-    amount,
-    left,
-    deal_fee: dealFee,
-    price,
-    ...flags,
-    positionSide: 'BOTH',
-    rpi: false,
-  };
+  const names = { order_id: orderId, client_order_id: clientOrderId, market, side, type, timestamp };
+  const deal = { deal_money: dealMoney, deal_stock: dealStock, amount, left, deal_fee: dealFee, price };
+  return { ...names, ...deal, ...flags, positionSide: 'BOTH', rpi: false };
 }
 
 /** A record of the live exchange's history, which shows no price of a market order. */
@@ -217,15 +198,12 @@ function historyRecord(order: MarketOrder): Readonly<Record<string, unknown>> {
   return { amount, price: shownPrice(order), type, id, clientOrderId, side, ...times, ...deal, rpi: false };
 }
 
-function shownPrice({ type, price }: MarketOrder): string {
-  return type.endsWith('market') ? '0' : price;
-}
+const shownPrice = ({ type, price }: MarketOrder) => (type.endsWith('market') ? '0' : price);
 
-function quoteOf(market: string): string {
-  return market.slice(market.indexOf('_') + 1);
-}
+const quoteOf = (market: string) => market.slice(market.indexOf('_') + 1);
 
 const DEFAULT_LIMIT = 50;
+const OF_AMOUNT = { code: CODES.amount };
 
 /** Which orders a body asks for, and which part of them. */
 function readAsked(body: Call['body'], profile: Profile) {
@@ -235,29 +213,19 @@ function readAsked(body: Call['body'], profile: Profile) {
 }
 
 /** The orders that are asked for, and the part of them, newest first. Libraries of the live exchange send ids as text. */
-function select(
-  orders: readonly MarketOrder[],
-  { market, clientOrderId, orderId, limit, offset }: ReturnType<typeof readAsked>,
-) {
-  const found = orders
-    .filter(
-      (order) =>
-        (market === undefined || order.market === market) &&
-        (clientOrderId === undefined || order.clientOrderId === clientOrderId) &&
-        (orderId === undefined || isId(order.orderId, orderId)),
-    )
-    .toReversed();
-  return { found, page: found.slice(Number(offset), Number(offset) + Number(limit)) };
+function select(orders: readonly MarketOrder[], asked: ReturnType<typeof readAsked>) {
+  const { market, clientOrderId, orderId, limit, offset } = asked;
+  const found = orders.toReversed().filter((order) => {
+    const isOfMarket = market === undefined || order.market === market;
+    const isNamed = clientOrderId === undefined || order.clientOrderId === clientOrderId;
+    return isOfMarket && isNamed && (orderId === undefined || isId(order.orderId, orderId));
+  });
+  return { found, page: pageOf(found, limit, offset) };
 }
 
-function isId(id: number, given: unknown): boolean {
-  return given === id || given === String(id);
-}
+const isId = (id: number, given: unknown) => given === id || given === String(id);
 
-/**
- * The account's filled and cancelled orders, newest first: an answer of the form of the list of codes with Orders in it
- * or, as at the live exchange, records grouped by market.
- */
+/** The account's ended orders, newest first: in the form of the list of codes or, as live, records grouped by market. */
 export function readHistory({ account, body, profile, data }: Call, isGrouped: boolean): Answer {
   const asked = readAsked(body, profile);
   const { market, clientOrderId, orderId, limit, offset } = asked;
@@ -270,18 +238,20 @@ export function readHistory({ account, body, profile, data }: Call, isGrouped: b
   ]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
   const { found, page } = select(recordsOf(data.orders, account), asked);
-  if (isGrouped) return done(byMarket(page));
-  return done({ total: found.length, data: page.map((order) => orderReply(order, profile)), limit, offset });
-}
-
-function byMarket(orders: readonly MarketOrder[]): Readonly<Record<string, readonly unknown[]>> {
-  const markets = Map.groupBy(orders, (order) => order.market);
-  return Object.fromEntries(Array.from(markets, ([market, own]) => [market, own.map(historyRecord)]));
+  if (!isGrouped)
+    return done({
+      total: found.length,
+      data: page.map((order) => orderReply(order, profile)),
+      limit,
+      offset,
+    });
+  const markets = Map.groupBy(page, (order) => order.market);
+  return done(Object.fromEntries(Array.from(markets, ([name, own]) => [name, own.map(historyRecord)])));
 }
 
 /**
- * A market order: fills at once, at the market's price, or refuses. Buys are counted in the quote currency, and what is
- * less than a step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
+ * A market order, which fills at once or is refused. Buys are counted in the quote currency, and what is less than a
+ * step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
  */
 export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
   const { nowMs, profile } = call;
@@ -307,9 +277,8 @@ export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer 
 }
 
 /**
- * A limit order. On the spot market it is filled at once where its price meets that of the market, rests in the book
- * until then otherwise, and holds back what it will cost. A collateral order, for margin, or for futures at a `_PERP`
- * market, rests until it is cancelled. `ioc` and `postOnly` are kept.
+ * A limit order. On the spot market it holds back what it will cost, and is filled as soon as its price meets that of the
+ * market. A collateral order, for margin, or for futures at a `_PERP` market, rests until it is cancelled.
  */
 export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
   const { account, body, nowMs, profile, data } = call;
@@ -355,9 +324,8 @@ function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState):
   if (name !== '') addRecord(data.clientOrderIds, account, name, id);
 }
 
-function isMet(side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal): boolean {
-  return side === 'buy' ? price >= marketPrice : price <= marketPrice;
-}
+const isMet = (side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal) =>
+  side === 'buy' ? price >= marketPrice : price <= marketPrice;
 
 /** Fills the orders that a bot placed and that the market's price meets now, unless the money has gone meanwhile. */
 export function fillMetOrders(state: ExchangeState, market: string, nowMs: number): void {
@@ -376,17 +344,12 @@ export function fillMetOrders(state: ExchangeState, market: string, nowMs: numbe
 
 function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
   const terms = call.termsOf(order.market);
-  if (terms === null) {
-    return order.type === 'futures' && call.hasMarket(order.market)
-      ? flawsAmong([repeatFlaw(fields, call)])
-      : [NO_MARKET];
-  }
+  if (terms === null && !(order.type === 'futures' && call.hasMarket(order.market))) return [NO_MARKET];
+  const sizes = terms && (sizeFlaw(fields.amount, terms, false) ?? totalFlaw(order, terms));
   const isRefusedAsMet = meets && order.placed?.postOnly === true;
   return flawsAmong([
-    sizeFlaw(fields.amount, terms, false) ??
-      totalFlaw(order, terms) ??
-      (order.type === 'spot' ? balanceFlaw(order, call) : null),
-    isRefusedAsMet ? flaw('postOnly', 'A post-only order may not be filled at once.') : null,
+    sizes ?? (order.type === 'spot' ? balanceFlaw(order, call) : null),
+    unless(!isRefusedAsMet, 'postOnly', 'A post-only order may not be filled at once.'),
     repeatFlaw(fields, call),
   ]);
 }
@@ -400,26 +363,27 @@ function sizeFlaw(amount: Decimal, terms: Terms, inMoney: boolean): Flaw | null 
   const step = `Min amount step = ${formatDecimal(stepOf(precision))}`;
   if (amount < smallest || amount <= 0n) {
     const least = `Given amount is less than min amount ${formatDecimal(smallest)}`;
-    return flaw('amount', least, { code: CODES.amount, messages: [least, step] });
+    return flaw('amount', least, { ...OF_AMOUNT, messages: [least, step] });
   }
-  return fitsDigits(amount, precision) ? null : flaw('amount', step, { code: CODES.amount });
+  return unless(fitsDigits(amount, precision), 'amount', step, OF_AMOUNT);
 }
 
 function totalFlaw({ amount, price }: RestingOrder, { moneyPrecision, minTotal }: Terms): Flaw | null {
   const value = decimal(price);
-  if (value <= 0n) return flaw('price', 'Price must be greater than 0.', { code: CODES.amount });
-  if (!fitsDigits(value, moneyPrecision)) {
-    return flaw('price', `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`, { code: CODES.amount });
-  }
-  if (multiply(decimal(amount), value) >= minTotal) return null;
-  return flaw('total', `Total is less than ${formatDecimal(minTotal)}`, { code: CODES.amount });
+  const total = multiply(decimal(amount), value);
+  const step = `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`;
+  return (
+    unless(value > 0n, 'price', 'Price must be greater than 0.', OF_AMOUNT) ??
+    unless(fitsDigits(value, moneyPrecision), 'price', step, OF_AMOUNT) ??
+    unless(total >= minTotal, 'total', `Total is less than ${formatDecimal(minTotal)}`, OF_AMOUNT)
+  );
 }
 
 /** The fee comes on top of a buy, in the quote currency. */
 function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
   const { currency, cost } = costOf(state, order);
-  if (availableOf(state, order.account, currency) >= cost) return null;
-  return flaw('amount', 'Not enough balance.', { code: CODES.amount });
+  const isEnough = availableOf(state, order.account, currency) >= cost;
+  return unless(isEnough, 'amount', 'Not enough balance.', OF_AMOUNT);
 }
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */

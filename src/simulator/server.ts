@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -90,7 +90,7 @@ function createParts(options: SimulatedServerOptions) {
   const plan = createFaultPlan(seed);
   const requests = createJournal<RequestBody>(REQUESTS_KEPT);
   const planFiring = createFiring(clock, exchange);
-  const traffic = createTraffic({ clock, exchange, plan, requests, onHandled: planFiring });
+  const traffic = createTraffic(clock, exchange, plan, requests, planFiring);
   const snapshots: (() => void)[] = [];
 
   function clearFaults(): number {
@@ -156,15 +156,13 @@ function createFiring(clock: ExchangeClock, exchange: SimulatedExchange): () => 
  * Fastify answers the control endpoints. What is the exchange's goes past it: its bytes must arrive as they were sent,
  * and no page of a framework may stand in for a documented error.
  */
-function createApp(
-  serveExchange: (request: IncomingMessage, response: ServerResponse) => void,
-): FastifyInstance {
+function createApp(serveExchange: RequestListener): FastifyInstance {
   return fastify({
     forceCloseConnections: true,
     bodyLimit: CONTROL_BODY_BYTES,
     clientErrorHandler: refuseMalformed,
     serverFactory(control) {
-      const serve = (request: IncomingMessage, response: ServerResponse): void => {
+      const serve: RequestListener = (request, response) => {
         response.on('error', () => response.destroy());
         if (isControl(request)) control(request, response);
         else serveExchange(request, response);
@@ -186,10 +184,7 @@ function isControl(request: IncomingMessage): boolean {
 
 /** What is not HTTP at all gets the document's error shape, too. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const isTooLarge = error.code === 'HPE_HEADER_OVERFLOW';
   endWith(socket, isTooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request');
 }

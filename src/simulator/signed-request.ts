@@ -2,12 +2,17 @@ import { isUtf8 } from 'node:buffer';
 import { signPayload } from '../exchange/sign.ts';
 import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
-import type { Data, ExchangeState, Headers, Permission } from './state.ts';
+import { createNonces, type Data, type ExchangeState, type Headers, type Permission } from './state.ts';
 
 export interface Accepted {
   readonly kind: 'accepted';
   readonly account: string;
   readonly body: Readonly<Record<string, unknown>>;
+}
+
+interface RequestParts {
+  readonly headers: Headers;
+  readonly body: Buffer;
 }
 
 export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
@@ -22,12 +27,7 @@ const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.')
  * signature, `request`, permission, nonce. Messages are those of the live exchange; the API document has none.
  */
 export function checkSignedRequest(
-  request: {
-    readonly path: string;
-    readonly permission: Permission;
-    readonly headers: Headers;
-    readonly body: Buffer;
-  },
+  request: RequestParts & { readonly path: string; readonly permission: Permission },
   { profile, checkSignatures, data }: ExchangeState,
   nowMs: number,
 ): Accepted | Refusal {
@@ -37,24 +37,23 @@ export function checkSignedRequest(
   if (payload === '') return refuse(400, 9, 'Payload not provided.');
   if (key === '') return refuse(400, 9, 'API key not provided.');
   if (signature === '') return refuse(400, 9, 'Signature not provided.');
-  const untyped = checkContentType(request.headers, profile);
-  if (untyped !== null) return untyped;
+  if (lacksContentType(request.headers, profile)) return NO_CONTENT_TYPE;
   const body = payloadOf(payload, request.body, profile);
   if (body === null) return INVALID_PAYLOAD;
   const known = data.keys.get(key);
   if (known === undefined) return UNAUTHORISED;
   if (checkSignatures && signature !== signPayload(payload, known.secret)) return UNAUTHORISED;
-  const problem = checkRequestPath(body['request'], request.path);
-  if (problem !== null) return problem;
+  const { request: named } = body;
+  if (typeof named !== 'string' || named === '') return refuse(400, 9, 'Request not provided.');
+  if (named !== request.path) return refuse(400, 9, 'Invalid request.');
   if (known.permissions?.includes(request.permission) === false) return FORBIDDEN;
   const staleness = judgeNonce(data, key, body, profile, nowMs);
   return staleness ?? { kind: 'accepted', account: known.account, body };
 }
 
 /** The API document asks for the header with every private request; libraries of the live exchange also go without. */
-function checkContentType(headers: Headers, profile: Profile): Refusal | null {
-  if (profile === 'live' || /^application\/json *(;|$)/i.test(headerOf(headers, 'content-type'))) return null;
-  return NO_CONTENT_TYPE;
+function lacksContentType(headers: Headers, profile: Profile): boolean {
+  return profile !== 'live' && !/^application\/json *(;|$)/i.test(headerOf(headers, 'content-type'));
 }
 
 /**
@@ -68,11 +67,6 @@ function payloadOf(payload: string, body: Buffer, profile: Profile): Accepted['b
   const json = bytes.toString('utf8');
   const isItself = bytes.toString('base64') === payload && compact(json) === json;
   return isItself && unslashed(compact(body.toString('utf8'))) === unslashed(json) ? objectIn(bytes) : null;
-}
-
-function checkRequestPath(request: unknown, path: string): Refusal | null {
-  if (typeof request !== 'string' || request === '') return refuse(400, 9, 'Request not provided.');
-  return request === path ? null : refuse(400, 9, 'Invalid request.');
 }
 
 /** The JSON object that a body holds; null where it holds none. */
@@ -106,15 +100,13 @@ const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
  * `request` is asked for. The document shows no errors of it; these are those of signed requests.
  */
 export function checkBearerRequest(
-  request: { readonly headers: Headers; readonly body: Buffer },
+  request: RequestParts,
   { tokens, profile }: ExchangeState,
 ): Accepted | Refusal {
-  const { authorization } = request.headers;
-  const [, token = ''] = typeof authorization === 'string' ? (BEARER.exec(authorization) ?? []) : [];
+  const [, token = ''] = BEARER.exec(headerOf(request.headers, 'authorization')) ?? [];
   const known = tokens.get(token);
   if (known === undefined) return UNAUTHORISED;
-  const untyped = checkContentType(request.headers, profile);
-  if (untyped !== null) return untyped;
+  if (lacksContentType(request.headers, profile)) return NO_CONTENT_TYPE;
   const body = objectIn(request.body);
   return body === null ? INVALID_PAYLOAD : { kind: 'accepted', account: known.account, body };
 }
@@ -152,7 +144,7 @@ function judgeNonce(
 ): Refusal | null {
   const problem = profile === 'documented' ? textProblem(nonce) : null;
   if (problem !== null) return problem;
-  const own = nonces.get(key) ?? { lastAccepted: -1n, used: new Set(), texts: new Set() };
+  const own = nonces.get(key) ?? createNonces();
   nonces.set(key, own);
   const number = numberOf(nonce);
   if (number === null) {

@@ -1,12 +1,9 @@
 import type { Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
-import { createJournal, type EventBody } from './event-log.ts';
 import {
   type Amounts,
   allRecords,
   booksOf,
-  createPurses,
-  DEMO_ASSETS,
   DEMO_BALANCES,
   type KillSwitchTimer,
   type OrderRequest,
@@ -14,25 +11,22 @@ import {
   setBalance,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
-import { createTerms, DEMO_MARKETS, isMarketName, PLAIN_TERMS } from './markets.ts';
 import { createAnswerer, targetOf } from './operations.ts';
 import { fillMetOrders } from './orders.ts';
 import {
-  type AccessToken,
   type ApiKey,
   addResting,
+  type Call,
+  createState,
+  DEFAULT_ACCOUNT,
   type ExchangeOptions,
   type ExchangeRequest,
   type ExchangeState,
 } from './state.ts';
 
-/** Keys, timers and orders belong to this account unless told otherwise. */
-export const DEFAULT_ACCOUNT = 'main';
+export { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from './state.ts';
 
-export const DEMO_KEY: ApiKey = { key: 'demo-key', secret: 'demo-secret', account: DEFAULT_ACCOUNT };
-
-export const DEMO_TOKEN: AccessToken = { token: 'demo-token', account: DEFAULT_ACCOUNT };
-
+type Grant = Call['grantSeconds'];
 export type SimulatedExchange = ReturnType<typeof createSimulatedExchange>;
 
 /**
@@ -60,12 +54,7 @@ export function createSimulatedExchange(options: ExchangeOptions = {}) {
      * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
      * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
      */
-    handle(
-      request: ExchangeRequest,
-      nowMs: number,
-      pretend?: 'pretend',
-      grantSeconds: number | null = null,
-    ): Reply {
+    handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend', grantSeconds: Grant = null): Reply {
       fireDueTimers(state, nowMs);
       return answer(request, { nowMs, isPretended: pretend !== undefined, grantSeconds });
     },
@@ -79,53 +68,6 @@ export function createSimulatedExchange(options: ExchangeOptions = {}) {
   };
 }
 
-function createState(options: ExchangeOptions): ExchangeState {
-  const { markets = 'any', keys = [DEMO_KEY], tokens = [DEMO_TOKEN], newAddresses = false } = options;
-  const listed = new Set(markets === 'any' ? [] : markets);
-  const hasMarket = markets === 'any' ? isMarketName : (name: string) => listed.has(name);
-  const named = createTerms(hasMarket, options.terms);
-  const anyMarkets = new Set([...DEMO_MARKETS, ...Object.keys(options.terms ?? {})].filter(hasMarket));
-  const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
-  const state: ExchangeState = {
-    profile: options.profile ?? 'documented',
-    startTimeRounding: options.startTimeRounding ?? 'floor',
-    cancellationDelayMs: options.cancellationDelayMs ?? 0,
-    seed: options.seed ?? 1,
-    codes: options.codes ?? 42,
-    limits: options.limits ?? {},
-    checkSignatures: options.checkSignatures ?? true,
-    tokens: new Map(tokens.map((token) => [token.token, token])),
-    hasMarket,
-    listedMarkets: [...(markets === 'any' ? anyMarkets : listed)],
-    termsOf(market) {
-      if (!hasMarket(market) || market.endsWith('_PERP')) return null;
-      const terms = named.get(market) ?? PLAIN_TERMS;
-      return { ...terms, price: state.data.prices.get(market) ?? terms.price };
-    },
-    assets: new Map((options.assets ?? DEMO_ASSETS).map((asset) => [asset.ticker, asset])),
-    mayCreateAddresses: (account) =>
-      typeof newAddresses === 'boolean' ? newAddresses : newAddresses.includes(account),
-    log: createJournal<EventBody>(options.eventCapacity ?? 100_000),
-    data: {
-      keys: new Map(keys.map((key) => [key.key, key])),
-      nonces: new Map(),
-      windows: new Map(),
-      timers: new Map(),
-      soonestMs: Number.POSITIVE_INFINITY,
-      book: new Map(),
-      lastOrderId: 0,
-      lastAddress: 0,
-      purses: createPurses(options.balances ?? Object.fromEntries(demo)),
-      orders: new Map(),
-      clientOrderIds: new Map(),
-      withdrawals: new Map(),
-      addresses: new Map(),
-      prices: new Map(Array.from(named, ([market, { price }]) => [market, price])),
-    },
-  };
-  return state;
-}
-
 function controls(state: ExchangeState) {
   const { log } = state;
   return {
@@ -134,9 +76,8 @@ function controls(state: ExchangeState) {
       const { keys, purses } = state.data;
       keys.set(key.key, key);
       if (purses.has(key.account)) return;
-      for (const [currency, amount] of Object.entries(DEMO_BALANCES)) {
+      for (const [currency, amount] of Object.entries(DEMO_BALANCES))
         setBalance(purses, key.account, currency, decimal(amount));
-      }
     },
     hasKey: (name: string): boolean => state.data.keys.has(name),
     placeOrder(order: OrderRequest, nowMs: number, account = DEFAULT_ACCOUNT): RestingOrder {

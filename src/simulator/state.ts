@@ -1,21 +1,31 @@
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Profile } from './answer.ts';
 import { type Decimal, decimal, formatDecimal, multiply } from './decimal.ts';
-import type { EventLog } from './event-log.ts';
+import { createJournal, type EventBody } from './event-log.ts';
 import {
   type Amounts,
   type Asset,
   balanceOf,
+  createPurses,
+  DEMO_ASSETS,
+  DEMO_BALANCES,
   type DepositAddress,
   type KillSwitchTimer,
   type MarketOrder,
   type OrderRequest,
-  type Purses,
   type Records,
   type RestingOrder,
   type Withdrawal,
 } from './holdings.ts';
-import { DEMO_MARKETS, demoPrice, type MarketTerms, type Terms } from './markets.ts';
+import {
+  createTerms,
+  DEMO_MARKETS,
+  demoPrice,
+  isMarketName,
+  type MarketTerms,
+  PLAIN_TERMS,
+  type Terms,
+} from './markets.ts';
 
 /** How the exchange makes whole seconds of its clock for `startTime`. */
 export type Rounding = 'floor' | 'round' | 'ceil';
@@ -56,41 +66,6 @@ export interface RateLimit {
   readonly windowMs: number;
 }
 
-export interface KeyNonces {
-  lastAccepted: bigint;
-  /** Nonces used in a window, in order of use. */
-  readonly used: Set<number>;
-  /** Nonces that are no digits, in order of use. */
-  readonly texts: Set<string>;
-}
-
-/** Everything that changes, as plain data, so that it can be copied and put back. */
-export interface Data {
-  readonly keys: Map<string, ApiKey>;
-  readonly nonces: Map<string, KeyNonces>;
-  /** The moments of accepted requests by operation and account, as a ring. */
-  readonly windows: Map<string, { readonly accepted: number[]; oldest: number }>;
-  /** By account and market; in the order of their first arming. */
-  readonly timers: Map<string, KillSwitchTimer>;
-  /** No timer fires before this, Unix milliseconds. */
-  soonestMs: number;
-  /** Resting orders by id, oldest first. */
-  readonly book: Map<number, RestingOrder>;
-  lastOrderId: number;
-  lastAddress: number;
-  readonly purses: Purses;
-  /** By order id. */
-  readonly orders: Records<MarketOrder>;
-  /** Order ids by `client_order_id`. */
-  readonly clientOrderIds: Records<number>;
-  /** By `unique_id`. */
-  readonly withdrawals: Records<Withdrawal>;
-  /** By address. */
-  readonly addresses: Records<DepositAddress>;
-  /** At which market orders are filled, by market. */
-  readonly prices: Map<string, Decimal>;
-}
-
 /** Amounts and prices are decimal strings. */
 export interface ExchangeOptions {
   /** Default `documented`. */
@@ -125,27 +100,87 @@ export interface ExchangeOptions {
   readonly newAddresses?: boolean | readonly string[];
 }
 
-type Given =
-  | 'profile'
-  | 'startTimeRounding'
-  | 'cancellationDelayMs'
-  | 'limits'
-  | 'checkSignatures'
-  | 'seed'
-  | 'codes';
+/** Keys, timers and orders belong to this account unless told otherwise. */
+export const DEFAULT_ACCOUNT = 'main';
+
+export const DEMO_KEY: ApiKey = { key: 'demo-key', secret: 'demo-secret', account: DEFAULT_ACCOUNT };
+
+export const DEMO_TOKEN: AccessToken = { token: 'demo-token', account: DEFAULT_ACCOUNT };
+
+export const createNonces = () => ({
+  lastAccepted: -1n,
+  /** Those used in a window, in order of use. */
+  used: new Set<number>(),
+  /** Those that are no digits, in order of use. */
+  texts: new Set<string>(),
+});
+
+/** Everything that changes, as plain data, so that it can be copied and put back. */
+const createData = (
+  keys: readonly ApiKey[],
+  balances: Readonly<Record<string, Amounts>>,
+  terms: ReadonlyMap<string, Terms>,
+) => ({
+  keys: new Map(keys.map((key) => [key.key, key])),
+  nonces: new Map<string, ReturnType<typeof createNonces>>(),
+  /** The moments of accepted requests by operation and account, as a ring. */
+  windows: new Map<string, { readonly accepted: number[]; oldest: number }>(),
+  /** By account and market; in the order of their first arming. */
+  timers: new Map<string, KillSwitchTimer>(),
+  /** No timer fires before this, Unix milliseconds. */
+  soonestMs: Number.POSITIVE_INFINITY,
+  /** Resting orders by id, oldest first. */
+  book: new Map<number, RestingOrder>(),
+  lastOrderId: 0,
+  lastAddress: 0,
+  purses: createPurses(balances),
+  /** By order id. */
+  orders: new Map() as Records<MarketOrder>,
+  /** Order ids by `client_order_id`. */
+  clientOrderIds: new Map() as Records<number>,
+  /** By `unique_id`. */
+  withdrawals: new Map() as Records<Withdrawal>,
+  /** By address. */
+  addresses: new Map() as Records<DepositAddress>,
+  /** At which market orders are filled, by market. */
+  prices: new Map(Array.from(terms, ([market, { price }]) => [market, price])),
+});
+export type Data = ReturnType<typeof createData>;
 
 /** What operations read and change. */
-export interface ExchangeState extends Required<Pick<ExchangeOptions, Given>> {
-  readonly tokens: ReadonlyMap<string, AccessToken>;
-  readonly hasMarket: (name: string) => boolean;
-  /** Those that the listing of markets names; there may be more. */
-  readonly listedMarkets: readonly string[];
-  /** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
-  readonly termsOf: (market: string) => Terms | null;
-  readonly assets: ReadonlyMap<string, Asset>;
-  readonly mayCreateAddresses: (account: string) => boolean;
-  readonly log: EventLog;
-  data: Data;
+export type ExchangeState = ReturnType<typeof createState>;
+
+export function createState(options: ExchangeOptions) {
+  const { markets = 'any', keys = [DEMO_KEY], tokens = [DEMO_TOKEN], newAddresses = false } = options;
+  const { profile = 'documented', startTimeRounding = 'floor', cancellationDelayMs = 0 } = options;
+  const { seed = 1, codes = 42, limits = {}, checkSignatures = true } = options;
+  const { assets = DEMO_ASSETS, eventCapacity = 100_000, terms = {} } = options;
+  const listed = new Set(markets === 'any' ? [] : markets);
+  const hasMarket = markets === 'any' ? isMarketName : (name: string) => listed.has(name);
+  const named = createTerms(hasMarket, terms);
+  const anyMarkets = new Set([...DEMO_MARKETS, ...Object.keys(terms)].filter(hasMarket));
+  const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
+  const data = createData(keys, options.balances ?? Object.fromEntries(demo), named);
+  const given = { profile, startTimeRounding, cancellationDelayMs, seed, codes, limits, checkSignatures };
+  const state = {
+    ...given,
+    data,
+    tokens: new Map(tokens.map((token) => [token.token, token])),
+    hasMarket,
+    /** Those that the listing of markets names; there may be more. */
+    listedMarkets: [...(markets === 'any' ? anyMarkets : listed)],
+    /** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
+    termsOf: (market: string): Terms | null => {
+      if (!hasMarket(market) || market.endsWith('_PERP')) return null;
+      const own = named.get(market) ?? PLAIN_TERMS;
+      return { ...own, price: state.data.prices.get(market) ?? own.price };
+    },
+    assets: new Map(assets.map((asset) => [asset.ticker, asset])),
+    mayCreateAddresses: (account: string): boolean =>
+      typeof newAddresses === 'boolean' ? newAddresses : newAddresses.includes(account),
+    log: createJournal<EventBody>(eventCapacity),
+  };
+  return state;
 }
 
 /** One request that passed every check but those of its operation, with the exchange as it finds it. */

@@ -32,24 +32,23 @@ interface Visit {
   readonly treatment: Treatment;
 }
 
-interface TrafficParts {
-  readonly clock: ExchangeClock;
-  readonly exchange: SimulatedExchange;
-  readonly plan: FaultPlan;
-  readonly requests: Journal<RequestBody, unknown>;
-  /** Called after the exchange answered a request, when the moment of the next firing may have changed. */
-  readonly onHandled: () => void;
-}
-
 const NOTHING: Reply = { status: 200, headers: {}, body: '' };
 /** Characters of a body and of a reply that the journal keeps. */
 const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
 
-/** Requests to the exchange's own paths, with the faults of the plan done to them. */
-export function createTraffic(parts: TrafficParts) {
-  const { clock, exchange, plan } = parts;
+/**
+ * Requests to the exchange's own paths, with the faults of the plan done to them. `onHandled` is called after each
+ * answer of the exchange, when the moment of the next firing may have changed.
+ */
+export function createTraffic(
+  clock: ExchangeClock,
+  exchange: SimulatedExchange,
+  plan: FaultPlan,
+  requests: Journal<RequestBody, unknown>,
+  onHandled: () => void,
+) {
   const { nowMs } = clock;
   const { later, hold, releaseHeld } = createWaitingRoom(clock);
   const cached = new Map<string, Reply>();
@@ -62,25 +61,16 @@ export function createTraffic(parts: TrafficParts) {
     if (known !== undefined) return known;
     const pretend = apply === 'pretend' ? apply : undefined;
     const own = exchange.handle(request, nowMs(), pretend, treatment.grantSeconds);
-    parts.onHandled();
+    onHandled();
     if (cachedBy !== undefined && own.status < 300) cached.set(name, own);
     return own;
-  }
-
-  function note({ request, target, treatment }: Visit, told: CannedReply | null): void {
-    const cut = (text: string | Buffer) => String(text).slice(0, TEXT_KEPT);
-    const { method, path, body } = request;
-    const seen = { method, path, body: readJson(cut(body)) };
-    const answer = { status: told?.status ?? null, reply: cut(told?.body ?? '') };
-    const faults = treatment.hits.map(({ kind }) => kind);
-    parts.requests.append({ ...target, ...seen, ...answer, faults }, nowMs());
   }
 
   function answer(visit: Visit): void {
     const { verdict, bodyMs, replyWaitMs } = visit.treatment;
     const { tell = (reply) => reply, isCutOff = false }: Verdict = verdict ?? {};
     const told = tell(ownReply(visit));
-    note(visit, told);
+    requests.append(entryOf(visit, told), nowMs());
     later(replyWaitMs, () => {
       visit.response.setHeader('date', httpDate(nowMs()));
       deliver(visit.response, told, isCutOff, bodyMs, later);
@@ -91,9 +81,8 @@ export function createTraffic(parts: TrafficParts) {
     const atMs = nowMs();
     const { operation, market } = target;
     const treatment = plan.treat(target, atMs);
-    for (const { faultId, kind } of treatment.hits) {
+    for (const { faultId, kind } of treatment.hits)
       exchange.log.append({ kind: 'fault-applied', faultId, fault: kind, operation, market }, atMs);
-    }
     return treatment;
   }
 
@@ -107,7 +96,7 @@ export function createTraffic(parts: TrafficParts) {
         const { hang, waitMs } = visit.treatment;
         const go = () => later(waitMs, () => answer(visit));
         const drop = () => {
-          note(visit, null);
+          requests.append(entryOf(visit, null), nowMs());
           response.destroy();
         };
         if (hang === null) go();
@@ -116,6 +105,14 @@ export function createTraffic(parts: TrafficParts) {
     /** Ends every hang at once. */
     releaseHeld,
   };
+}
+
+function entryOf({ request, target, treatment }: Visit, told: CannedReply | null): RequestBody {
+  const cut = (text: string | Buffer) => String(text).slice(0, TEXT_KEPT);
+  const { method, path, body } = request;
+  const seen = { method, path, body: readJson(cut(body)) };
+  const answer = { status: told?.status ?? null, reply: cut(told?.body ?? '') };
+  return { ...target, ...seen, ...answer, faults: treatment.hits.map(({ kind }) => kind) };
 }
 
 /** The JSON of a text; the text where it is none, and null where it is empty. */
@@ -183,10 +180,7 @@ function deliver(
   // Not that of the response: it has none while the reply to an earlier request of the connection is under way.
   const { socket } = response.req;
   if (response.destroyed || socket.destroyed) return;
-  if (reply === null) {
-    socket.resetAndDestroy();
-    return;
-  }
+  if (reply === null) return void socket.resetAndDestroy();
   const body = Buffer.from(reply.body);
   const length = isCutOff ? Math.max(1, body.length) : body.length;
   response.writeHead(reply.status, { ...reply.headers, 'content-length': length });
@@ -204,12 +198,10 @@ function sendSlowly(response: ServerResponse, body: Buffer, bodyMs: number, late
   const sendFrom = (piece: number) => {
     if (response.destroyed) return;
     const part = body.subarray(cut(piece), cut(piece + 1));
-    if (piece + 1 < pieces) {
-      response.write(part);
-      later(bodyMs / pieces, () => sendFrom(piece + 1));
-    } else {
-      response.end(part);
-    }
+    const isLast = piece + 1 === pieces;
+    if (isLast) response.end(part);
+    else response.write(part);
+    if (!isLast) later(bodyMs / pieces, () => sendFrom(piece + 1));
   };
   later(bodyMs / pieces, () => sendFrom(0));
 }
