@@ -24,10 +24,7 @@ export interface CallOptions {
    * an order or a withdrawal had already left.
    */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * Milliseconds for the whole call; those of the client where it is not given. Half of them may go by waiting for the
-   * limit, and for the calls before where nonces rise.
-   */
+  /** Milliseconds for the whole call, else those of the client. Half of them may go by waiting for a turn. */
   readonly timeoutMs?: number | undefined;
   /** Index into the base addresses; the first one where it is not given. */
   readonly base?: number | undefined;
@@ -106,15 +103,11 @@ function attemptOnce<T>(
   });
 }
 
-/**
- * True where a call that moves no money may be sent again after this error. A stale nonce has changed nothing. What
- * else is repeated only reads.
- */
+/** True where a call that moves no money may be sent again. A stale nonce has changed nothing; what else is, only reads. */
 function mayRepeat({ effect }: Operation, error: Error): boolean {
-  if (error instanceof NonceError) return true;
-  if (effect !== 'reads') return false;
   const isLost = error instanceof NetworkError && error.reason === 'network';
-  return isLost || error instanceof TimeoutError || error instanceof ServerError;
+  const isOpen = isLost || error instanceof TimeoutError || error instanceof ServerError;
+  return error instanceof NonceError || (effect === 'reads' && isOpen);
 }
 
 /** Makes calls over one access, each in turn of its limit. `defaultMs`: the time of a call that names none. */

@@ -17,16 +17,8 @@ function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((text) => typeof text === 'string');
 }
 
-/** The error object of private endpoints. */
-export interface ApiErrorBody {
-  readonly code: number;
-  readonly message: string;
-  /** Messages by parameter name; empty where the exchange gave none. */
-  readonly fields: Readonly<Record<string, readonly string[]>>;
-}
-
 /** The value of a JSON body, or undefined where it is not JSON. */
-export function parseBody(body: Buffer): unknown {
+function parseBody(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8')) as unknown;
   } catch {
@@ -38,24 +30,26 @@ export function parseBody(body: Buffer): unknown {
  * A kill-switch timer, or null where the value is none. Fields beyond the documented ones are left out. Whether its
  * times make sense is for the core to judge: the exchange's own example has both times equal.
  */
-export function decodeTimer(value: unknown): ServerTimer | null {
+function decodeTimer(value: unknown): ServerTimer | null {
   if (!isRecord(value)) return null;
   const { market, startTime, cancellationTime, types } = value;
   if (typeof market !== 'string' || !isSecond(startTime) || !isSecond(cancellationTime)) return null;
   return types === null || isTexts(types) ? { market, startTime, cancellationTime, types } : null;
 }
 
-/** The error object of a private endpoint, or null where the value is none. `errors` may be an object, `[]` or missing. */
-export function decodeError(value: unknown): ApiErrorBody | null {
-  if (!isRecord(value) || !Number.isInteger(value['code']) || typeof value['message'] !== 'string')
-    return null;
-  const { errors } = value;
+/**
+ * The error object of a private endpoint, or null where the value is none. `errors`, the messages by parameter name, may
+ * be an object, `[]` or missing.
+ */
+export function decodeError(value: unknown) {
+  if (!isRecord(value)) return null;
+  const { code, message, errors } = value;
+  if (!Number.isInteger(code) || typeof message !== 'string') return null;
   const named = typeof errors === 'object' && errors !== null ? Object.entries(errors) : [];
-  const fields = named.map(([name, messages]: [string, unknown]): [string, string[]] => [
-    name,
-    (Array.isArray(messages) ? messages : [messages]).filter((text) => typeof text === 'string'),
-  ]);
-  return { code: value['code'] as number, message: value['message'], fields: Object.fromEntries(fields) };
+  const fields: Fields = Object.fromEntries(
+    named.map(([name, found]) => [name, [found].flat().filter((text) => typeof text === 'string')]),
+  );
+  return { code: code as number, message, fields };
 }
 
 /** The error object of a public endpoint, or null where the value is none. */
@@ -67,17 +61,13 @@ export function decodePublicError(value: unknown): { message: string; params: un
     : null;
 }
 
-/** True for `["pong"]`, the answer of a ping. */
-export function isPong(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 1 && value[0] === 'pong';
-}
-
+type Fields = Readonly<Record<string, readonly string[]>>;
 type Success = Extract<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** An outcome that is no success, with what only a user of the client asks for. */
 export type Rejection = Exclude<Outcome, Success> & {
   readonly code?: number;
-  readonly fields?: ApiErrorBody['fields'];
+  readonly fields?: Fields;
   readonly cause?: unknown;
   /** HTTP status of the answer; null where none came. */
   readonly status?: number | null;
@@ -102,24 +92,19 @@ export function firstHeader(headers: WireHeaders, name: string): string | null {
   return (typeof value === 'object' ? value[0] : value) ?? null;
 }
 
-function describeError({ message, fields }: ApiErrorBody): string {
-  const named = Object.entries(fields).map(([name, messages]) => `${name}: ${messages.join(', ')}`);
-  return named.length === 0 ? message : `${message} (${named.join('; ')})`;
-}
-
 /** One line about an answer: its status, and the message of the API's error object or what else its body is. */
-export function describeResponse(response: Response, value: unknown): string {
+function describeResponse({ status, headers, body }: Response, value: unknown): string {
   const error = decodeError(value);
-  if (error !== null) return `HTTP ${response.status}: ${describeError(error)}`;
-  const publicError = decodePublicError(value);
-  if (publicError !== null) return `HTTP ${response.status}: ${publicError.message}`;
-  const type = firstHeader(response.headers, 'content-type') ?? 'no content type';
-  return `HTTP ${response.status} with ${response.body.length} bytes of ${type}`;
+  const { message } = error ?? decodePublicError(value) ?? {};
+  const type = firstHeader(headers, 'content-type') ?? 'no content type';
+  if (message === undefined) return `HTTP ${status} with ${body.length} bytes of ${type}`;
+  const named = Object.entries(error?.fields ?? {}).map(([name, texts]) => `${name}: ${texts.join(', ')}`);
+  return `HTTP ${status}: ${named.length === 0 ? message : `${message} (${named.join('; ')})`}`;
 }
 
 function judgeSuccess(response: Response, value: unknown, asked: Asked): Outcome {
   if (asked.timeoutSeconds === null && Array.isArray(value) && value.length === 0) return { kind: 'deleted' };
-  const timer: ServerTimer | null = decodeTimer(value);
+  const timer = decodeTimer(value);
   if (timer === null) {
     const wanted = asked.timeoutSeconds === null ? 'a timer or []' : 'a timer';
     return { kind: 'protocol', detail: `${describeResponse(response, value)}, expected ${wanted}` };
@@ -138,26 +123,14 @@ const LATCHING_CODES: readonly number[] = [30, 31];
  * error objects with these statuses were not carried out either, but say nothing that holds for the next request. Any
  * other 4xx may be a proxy's, and what became of the request behind it is unknown.
  */
-function judgeRefusal(status: number, value: unknown, detail: string): Rejection {
-  const error = decodeError(value);
+function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, detail: string): Rejection {
   if (error === null) return { kind: 'transient', reason: 'parse', detail, maybeApplied: true };
-  // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
-  if ((status === 400 || status === 422) && error.code === 0 && /\bnonce\b/i.test(error.message))
-    return { kind: 'nonce', detail };
+  const { code, message, fields } = error;
   const isApi = status === 400 || status === 422;
-  if (isApi && LATCHING_CODES.includes(error.code))
-    return { kind: 'refused', code: error.code, detail, fields: error.fields };
-  const { code, fields } = error;
+  // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
+  if (isApi && code === 0 && /\bnonce\b/i.test(message)) return { kind: 'nonce', detail };
+  if (isApi && LATCHING_CODES.includes(code)) return { kind: 'refused', code, detail, fields };
   return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi, code, fields };
-}
-
-/**
- * Of a 401 or 403: only the API's own error object says something about the key. Anything else is a gateway's, which
- * may be well again in a moment, and what became of the request behind it is unknown.
- */
-function judgeUnauthorised(status: number, isApi: boolean, detail: string): Rejection {
-  if (isApi) return { kind: 'unauthorised', status, detail };
-  return { kind: 'transient', reason: 'auth', detail, maybeApplied: true };
 }
 
 /** True where the API itself has refused. What comes with a 5xx may be a gateway's, and so may any page. */
@@ -167,7 +140,7 @@ export function isRefusal({ status, body }: Response): boolean {
 }
 
 /** True for the statuses that say the request was carried out. */
-export function isSuccess(status: number): boolean {
+function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
@@ -184,47 +157,41 @@ function saysStaleNonce(value: unknown): boolean {
   return /\bnonce\b/i.test(message) || !OF_LIMITS.test(message);
 }
 
-/** What an answer without success says: by status first, then by body. */
-export function judgeRejection(response: Response, value: unknown): Rejection {
-  const { status } = response;
-  const detail = describeResponse(response, value);
-  if (status >= 500) return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied: true };
-  if (status === 401 || status === 403) return judgeUnauthorised(status, decodeError(value) !== null, detail);
+/**
+ * What an answer without success says: by status first, then by body. Of a 401 or 403 only the API's own error object
+ * says something about the key. Anything else is a gateway's, which may be well again in a moment, and what became of
+ * the request behind it is unknown.
+ */
+function judgeStatus(status: number, value: unknown, detail: string): Rejection {
+  const error = decodeError(value);
+  const unknown = { kind: 'transient', detail, maybeApplied: true } as const;
+  if (status >= 500) return { ...unknown, reason: 'http_5xx' };
+  if (status === 401 || status === 403)
+    return error === null ? { ...unknown, reason: 'auth' } : { kind: 'unauthorised', status, detail };
   if (status === 429) return { kind: saysStaleNonce(value) ? 'nonce' : 'throttled', detail };
-  if (status >= 400) return judgeRefusal(status, value, detail);
-  const target = firstHeader(response.headers, 'location');
-  return {
-    kind: 'protocol',
-    detail: target === null ? detail : `HTTP ${status} to ${target}, which is not followed`,
-  };
+  return status >= 400 ? judgeRefusal(status, error, detail) : { kind: 'protocol', detail };
 }
 
-function judgeResponse(response: Response, asked: Asked): Verdict {
-  const value = parseBody(response.body);
-  return isSuccess(response.status) ? judgeSuccess(response, value, asked) : judgeRejection(response, value);
+function judgeRejection(response: Response, value: unknown): Rejection {
+  const { status, headers } = response;
+  const target = status < 400 ? firstHeader(headers, 'location') : null;
+  if (target !== null)
+    return { kind: 'protocol', detail: `HTTP ${status} to ${target}, which is not followed` };
+  return judgeStatus(status, value, describeResponse(response, value));
 }
 
 /** An answer that broke off or grew too large is judged by its status, as a whole one would be. */
-export function judgeFailed({ reason, detail, maybeApplied, status, cause }: Failed): Rejection {
-  if (reason === 'parse') {
-    if (status !== undefined && status >= 500)
-      return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied, cause };
-    if (status === 401 || status === 403) return judgeUnauthorised(status, false, detail);
-    if (status === 429) return { kind: 'throttled', detail };
-    if (status === undefined || status < 400) return { kind: 'protocol', detail, cause };
-  }
+function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: Failed): Rejection {
+  if (reason === 'parse') return { ...judgeStatus(status, undefined, detail), cause };
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
 
 /** The rejection with every text in it redacted. */
-export function redacted(verdict: Rejection, redact: Redact): Rejection {
+function redacted(verdict: Rejection, redact: Redact): Rejection {
   const detail = redact(verdict.detail);
   if (verdict.fields === undefined) return { ...verdict, detail };
-  const fields = Object.entries(verdict.fields).map(([name, messages]): [string, string[]] => [
-    redact(name),
-    messages.map(redact),
-  ]);
-  return { ...verdict, detail, fields: Object.fromEntries(fields) };
+  const named = Object.entries(verdict.fields).map(([name, texts]) => [redact(name), texts.map(redact)]);
+  return { ...verdict, detail, fields: Object.fromEntries(named) };
 }
 
 /** Stands for every order type that the document does not name. */
@@ -239,13 +206,14 @@ function inKnownWords(timer: ServerTimer): ServerTimer {
 }
 
 function judgeSync(result: WireResult, asked: Asked): Verdict {
-  return result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked);
+  if (result.kind === 'failed') return judgeFailed(result);
+  const value = parseBody(result.body);
+  return isSuccess(result.status) ? judgeSuccess(result, value, asked) : judgeRejection(result, value);
 }
 
 /**
- * What became of a kill-switch request. By status first, then by body; the API's
- * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`, or is a
- * word of the document.
+ * What became of a kill-switch request. By status first, then by body; the API's codes alone are ambiguous. Never throws,
+ * whatever the bytes. Every text in the verdict has passed `redact`, or is a word of the document.
  */
 export function classifySync(result: WireResult, asked: Asked, redact: Redact): Verdict {
   const verdict = judgeSync(result, asked);
@@ -267,18 +235,18 @@ export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
   if (result.kind === 'failed') return { ok: false, reason: result.reason, detail: redact(result.detail) };
   const value = parseBody(result.body);
   const succeeded = isSuccess(result.status);
-  if (succeeded && isPong(value)) return { ok: true };
+  if (succeeded && Array.isArray(value) && value.length === 1 && value[0] === 'pong') return { ok: true };
   const detail = `${describeResponse(result, value)}${succeeded ? ', expected ["pong"]' : ''}`;
   return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };
 }
 
-/** What an answer with success was found to hold: the reply, or what it should have been instead. */
-export type Decoded<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly expected: string };
-
-/** Reads the JSON value of an answer with success; undefined where it was no JSON. Never throws. */
-export type Decoder<T> = (value: unknown) => Decoded<T>;
+/**
+ * Reads the JSON value of an answer with success; undefined where it was no JSON. Gives the reply, or what it should have
+ * been instead. Never throws.
+ */
+export type Decoder<T> = (
+  value: unknown,
+) => { readonly ok: true; readonly value: T } | { readonly ok: false; readonly expected: string };
 
 /** What became of one request of the client. */
 export type Reply<T> =
@@ -326,17 +294,15 @@ function judgeReply<T>(response: Response, { authentication, effect }: Judged, r
 function refusalOf(rejection: Rejection, result: WireResult, { effect }: Judged): Rejection {
   if (rejection.kind === 'unauthorised') return rejection;
   const { status = null } = result;
-  const harmless = effect === 'reads';
   const lacksFactor = status === PRECONDITION_FAILED && rejection.code !== undefined;
-  return rejection.kind === 'transient' && lacksFactor
-    ? { ...rejection, maybeApplied: false, status, harmless }
-    : { ...rejection, status, harmless };
+  const isDone = rejection.kind === 'transient' && lacksFactor ? { maybeApplied: false } : {};
+  return { ...rejection, ...isDone, status, harmless: effect === 'reads' };
 }
 
 /**
- * What became of a request of the client: by status first, then by body. Never
- * throws, whatever the bytes. Every text in a refusal has passed `redact`; the value of an answer is as it came, and so
- * are the `params` of a public endpoint's error: its request held no secret.
+ * What became of a request of the client: by status first, then by body. Never throws, whatever the bytes. Every text in
+ * a refusal has passed `redact`; the value of an answer is as it came, and so are the `params` of a public endpoint's
+ * error: its request held no secret.
  */
 export function classifyReply<T>(
   result: WireResult,
@@ -344,8 +310,7 @@ export function classifyReply<T>(
   read: Decoder<T>,
   redact: Redact,
 ): Reply<T> {
-  const reply: Reply<T> =
-    result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
+  const reply = result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
   if (reply.kind === 'answered') return reply;
   return refusalOf(redacted(reply, redact), result, operation);
 }

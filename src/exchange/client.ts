@@ -4,14 +4,7 @@ import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
 import { CredentialError } from './errors.ts';
 import { createAccess, type ExchangeOptions } from './exchange.ts';
 import { createLimits } from './limits.ts';
-import {
-  fieldsOf,
-  type Limit,
-  OPERATIONS,
-  type OperationName,
-  syncKillSwitch,
-  timerFields,
-} from './operations.ts';
+import { fieldsOf, type Limit, OPERATIONS, type OperationName, syncKillSwitch } from './operations.ts';
 import type {
   Codes,
   CodesRequest,
@@ -51,10 +44,9 @@ export interface OrderHistoryOptions extends CallOptions {
  * The nine operations of the API document with promises.
  *
  * What is given is written in camelCase and checked before anything is sent: an ArgumentError names the argument, what
- * was found and what is allowed. What comes back is the exchange's own reply with the names of the document
- * (`order_id`, `deal_money`), nothing renamed, rounded or left out: amounts are text, times are Unix seconds, and fields
- * that the document does not know are still there. What it leaves open is `unknown`. Only a kill-switch timer is reduced
- * to its four fields.
+ * was found and what is allowed. What comes back is the exchange's own reply under the names of the document, nothing
+ * rounded or left out: amounts are text, times are Unix seconds, and fields that the document does not know are still
+ * there. What it leaves open is `unknown`. Only a kill-switch timer is reduced to its four fields.
  *
  * Everything that fails rejects with a `ClientError` of `errors.ts` within `timeoutMs`. Reading calls are repeated after a
  * lost connection, a 5xx or a stale nonce, with growing waits and within their time; a timer and an address after a
@@ -161,11 +153,12 @@ export function createClient(given: ClientOptions): Client {
       return (await ask('withdrawPay', withdrawal, options, { lookup: { uniqueId } })).value;
     },
     async syncKillSwitch(request, options = {}) {
-      const { market, timeoutSeconds, types = null } = checkArguments('syncKillSwitch', request);
-      const timer = { market, timeoutSeconds, types };
+      const asked = checkArguments('syncKillSwitch', request);
+      const timer = { ...asked, types: asked.types ?? null };
+      const fields = fieldsOf('syncKillSwitch', timer);
       const judge: Call<ServerTimer | null>['judge'] = (result, redact) =>
         classifyTimer(result, timer, redact);
-      return (await call({ operation: syncKillSwitch, fields: timerFields(timer), judge }, options)).value;
+      return (await call({ operation: syncKillSwitch, fields, judge }, options)).value;
     },
     myCodes: async (request = {}, options = {}) =>
       (await ask('myCodes', checkArguments('myCodes', request), options)).value,

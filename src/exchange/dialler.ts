@@ -48,26 +48,16 @@ function createName() {
   };
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
 /** The words of the lines that hold `text`, in small letters: block lists have hundreds of thousands of other lines. */
 function wordsOf(path: string, text: string): string[][] {
-  return readText(path)
-    .toLowerCase()
-    .split('\n')
-    .filter((line) => line.includes(text))
-    .map((line) =>
-      line
-        .replace(/[#;].*/, '')
-        .trim()
-        .split(/\s+/),
-    );
+  let whole = '';
+  try {
+    whole = readFileSync(path, 'utf8').toLowerCase();
+  } catch {
+    // A file that is not there says nothing.
+  }
+  const lines = whole.split('\n').filter((line) => line.includes(text));
+  return lines.map((line) => /^[^#;]*/.exec(line)?.[0].trim().split(/\s+/) ?? []);
 }
 
 function inHosts(name: string): LookupAddress[] {
@@ -94,10 +84,10 @@ function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddr
   return new Promise((resolve, reject) => {
     const found: LookupAddress[] = [];
     let open = 2;
+    const end = () => resolve(found.toSorted((one, other) => one.family - other.family));
     const takeIn = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
       open -= 1;
       if (error === null) found.push(...addresses.map((address) => ({ address, family })));
-      const end = () => resolve(found.toSorted((one, other) => one.family - other.family));
       if (open === 0 && found.length === 0) reject(error);
       else if (open === 0) end();
       else if (found.length > 0) clock.after(OTHER_FAMILY_MS, end);
@@ -107,10 +97,7 @@ function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddr
   });
 }
 
-/**
- * The addresses of the first of the full names that has any; all are asked for at once. The resolver is a new one each
- * time, because it reads the addresses of the servers of names when it is made.
- */
+/** Those of the first of the full names that has any. A new resolver each time: it reads its servers when it is made. */
 async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Promise<LookupAddress[]> {
   const resolver = new Resolver({ timeout: RESEND_MS, tries: TRIES });
   resolvers.add(resolver);
@@ -214,12 +201,9 @@ const INTERIM = 'HTTP/1.1 1';
 const SWITCHING_PROTOCOLS = 'HTTP/1.1 101';
 const MAX_HEAD_CHARS = 16_384;
 
-export type Dialler = ReturnType<typeof createDialler>;
-
 /**
- * Opens the socket of a connection for undici in its place: this way an attempt that hangs can be given up at once (undici would leave it
- * to its own timer), what was written is not sent again after that, and a failure says whether name resolution, the
- * network or TLS was the cause.
+ * Opens the socket of a connection in undici's place: so an attempt that hangs can be given up at once (undici has a timer
+ * of its own), what was written is not sent again after that, and a failure says whether names, network or TLS failed.
  */
 export function createDialler(options: DiallerOptions) {
   let tcp: Socket | null = null;
@@ -292,7 +276,7 @@ export function createDialler(options: DiallerOptions) {
   };
 }
 
-function endOf(origin: string): { readonly secure: boolean; readonly host: string; readonly port: number } {
+function endOf(origin: string) {
   const { protocol, hostname, port } = new URL(origin);
   const secure = protocol === 'https:';
   return { secure, host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80) };
@@ -315,8 +299,8 @@ function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions
     ALPNProtocols: ['http/1.1'],
     // Said explicitly so that NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
     rejectUnauthorized: true,
-    ...(ca === undefined ? {} : { ca }),
-    ...(sessions.last === undefined ? {} : { session: sessions.last }),
+    ...(ca !== undefined && { ca }),
+    ...(sessions.last !== undefined && { session: sessions.last }),
   });
   secure.on('session', (session) => {
     sessions.last = session;

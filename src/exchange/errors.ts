@@ -123,9 +123,9 @@ export interface Lookup {
 }
 
 function advice({ clientOrderId, uniqueId }: Lookup): string {
-  if (uniqueId !== undefined)
-    return `look for unique_id ${tidy(JSON.stringify(uniqueId))} in the withdrawals`;
-  if (clientOrderId !== undefined) return `look for client_order_id ${tidy(JSON.stringify(clientOrderId))}`;
+  const quoted = tidy(JSON.stringify(uniqueId ?? clientOrderId ?? null));
+  if (uniqueId !== undefined) return `look for unique_id ${quoted} in the withdrawals`;
+  if (clientOrderId !== undefined) return `look for client_order_id ${quoted}`;
   return 'it has no client_order_id to look for, compare the balance and the order history';
 }
 
@@ -149,10 +149,7 @@ export class UnknownOutcomeError extends ApiError {
   }
 }
 
-const DONE: ReadonlyMap<string, string> = new Map([
-  ['buy', 'bought'],
-  ['sell', 'sold'],
-]);
+const DONE: ReadonlyMap<string, string> = new Map(Object.entries({ buy: 'bought', sell: 'sold' }));
 
 /** An amount of a reply as a message shows it: any other text could be a secret that the exchange repeats. */
 const shown = (amount: string) => (/^\d{1,30}(\.\d{1,30})?$/.test(amount) ? amount : '(unreadable)');
@@ -214,18 +211,15 @@ export function isClientError(error: unknown): error is ClientError {
   return error instanceof ApiError || error instanceof ArgumentError;
 }
 
-const NOT_FOUND = 404;
-
 function errorOfTransient(failure: Extract<Rejection, { kind: 'transient' }>): ApiError {
-  const { detail, reason, code, fields, params, status = null, cause } = failure;
+  const { detail, reason, code, fields = {}, params, status = null, cause } = failure;
   const options = { maybeApplied: failure.maybeApplied && failure.harmless !== true, status, cause };
   // Whose page it is makes no difference to a program: the request was turned away.
   if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
-  if (status === NOT_FOUND) return new NotFoundError(detail, options);
+  if (status === 404) return new NotFoundError(detail, options);
   if (params !== undefined) return new PublicRefusedError(detail, params, status);
   // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
-  if (code !== undefined && !failure.maybeApplied)
-    return new RefusedError(detail, code, fields ?? {}, status);
+  if (code !== undefined && !failure.maybeApplied) return new RefusedError(detail, code, fields, status);
   if (reason === 'timeout') return new TimeoutError(detail, options);
   if (reason === 'http_5xx') return new ServerError(detail, options);
   if (reason === 'parse' || reason === 'validation') return new ProtocolError(detail, options);

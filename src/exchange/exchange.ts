@@ -77,12 +77,8 @@ function signedRequest(
   nonce: string,
   mode: NonceMode,
 ): Signed {
-  const body = JSON.stringify({
-    request: path,
-    nonce,
-    ...(mode === 'window' ? { nonceWindow: true } : {}),
-    ...fields,
-  });
+  const window = mode === 'window' && { nonceWindow: true };
+  const body = JSON.stringify({ request: path, nonce, ...window, ...fields });
   const payload = encodePayload(body);
   const signature = signPayload(payload, secret);
   const headers = {
@@ -94,8 +90,9 @@ function signedRequest(
   return { nonce, body, headers, secrets: [key, secret, payload, signature] };
 }
 
-/** A request of somebody who shows an access token instead of a key. The body is what the caller gives, as it is. */
-function bearerRequest(fields: Fields, token: string): Signed {
+/** A request without a key. Where it shows an access token, the body is what the caller gives, as it is. */
+function unsignedRequest({ authentication }: Operation, fields: Fields, token: string): Signed {
+  if (authentication === 'none') return NOT_SIGNED;
   const headers = { 'Content-type': 'application/json', Authorization: `Bearer ${token}` };
   return { nonce: null, body: JSON.stringify(fields), headers, secrets: [token] };
 }
@@ -110,12 +107,7 @@ function usable({ key, secret }: Credentials): Credentials {
 }
 
 /** What no text may repeat: the other side knows key and secret also where a request does not show them. */
-function secretsOf(
-  { authentication }: Operation,
-  { secrets }: Signed,
-  credentials: () => Credentials,
-): readonly string[] {
-  if (authentication === 'signed') return secrets;
+function secretsOf({ secrets }: Signed, credentials: () => Credentials): readonly string[] {
   try {
     const { key, secret } = usable(credentials());
     return [...secrets, key, secret];
@@ -124,11 +116,10 @@ function secretsOf(
   }
 }
 
-/** Settles a call for which no request could be built. */
-function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Cancel {
+/** What became of a call for which no request could be built. */
+function unsent(cause: unknown): WireResult {
   const detail = `the API key could not be read: ${cause instanceof Error ? cause.message : 'unknown error'}`;
-  queueMicrotask(() => settle({ kind: 'failed', reason: 'auth', detail, maybeApplied: false, cause }));
-  return () => undefined;
+  return { kind: 'failed', reason: 'auth', detail, maybeApplied: false, cause };
 }
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
@@ -136,14 +127,6 @@ export function createSession(options: SessionOptions) {
   const { transport, clock, credentials, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = options.nonces ?? createNonceSource(mode, serverClock);
-
-  /** Reads the key now. The nonce is taken, and the request is signed, when the returned function is called. */
-  function prepare(operation: Operation, fields: Fields, bearer: string): (now: Instant) => Signed {
-    if (operation.authentication === 'none') return () => NOT_SIGNED;
-    if (operation.authentication === 'bearer') return () => bearerRequest(fields, bearer);
-    const key = usable(credentials());
-    return (now) => signedRequest(operation, fields, key, nonces.next(now), mode);
-  }
 
   /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
   function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
@@ -172,22 +155,27 @@ export function createSession(options: SessionOptions) {
       judge: (result: WireResult, redact: Redact) => V,
       settled: (verdict: V) => void,
     ): Cancel {
-      let sign: (now: Instant) => Signed;
+      let key: Credentials | null = null;
       try {
-        sign = prepare(operation, fields, bearer);
+        if (operation.authentication === 'signed') key = usable(credentials());
       } catch (cause) {
-        return settleUnsent(cause, (result) => settled(judge(result, tidy)));
+        queueMicrotask(() => settled(judge(unsent(cause), tidy)));
+        return () => undefined;
       }
       let sent = clock.now();
       let signed = NOT_SIGNED;
       const content = () => {
         sent = clock.now();
-        signed = sign(sent);
+        signed =
+          key === null
+            ? unsignedRequest(operation, fields, bearer)
+            : signedRequest(operation, fields, key, nonces.next(sent), mode);
         tell?.();
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      const hide: Redact = (text) => redact(text, secretsOf(operation, signed, credentials));
+      const hide: Redact = (text) =>
+        redact(text, key === null ? secretsOf(signed, credentials) : signed.secrets);
       const verdictOf = (result: WireResult) => judge(result, hide);
       let judged: V | null = null;
       const isAnswer = (response: Response) => {
@@ -202,10 +190,7 @@ export function createSession(options: SessionOptions) {
   };
 }
 
-/**
- * One renewal, trip or delete for the keeper, at the base address `base`. Calls `settled` as the port `Exchange.sync`
- * says; the returned function gives up.
- */
+/** One renewal, trip or delete for the keeper, at the base address `base`; as the port `Exchange.sync` says. */
 export function startSync(
   session: Session,
   base: string,
@@ -213,11 +198,12 @@ export function startSync(
   settled: (outcome: Outcome) => void,
 ): Cancel {
   const { fresh, signed, mayWrite } = request;
+  const judge = (result: WireResult, hide: Redact) => classifySync(result, request, hide);
   return session.call(
     syncKillSwitch,
     timerFields(request),
     { base, fresh, signed, mayWrite },
-    (result, redact) => classifySync(result, request, redact),
+    judge,
     settled,
   );
 }
@@ -229,9 +215,9 @@ const BACKOFF = { retries: 1, minTimeout: 50, maxTimeout: 100, randomize: true, 
 const FIRST_SHARE = 0.5;
 
 /**
- * Pings one base address, with one retry soon after over a fresh connection; a lost keep-alive connection does not count
- * as an exchange that is down. Gives up after `timeoutMs` altogether. Calls `settled` exactly once, never
- * synchronously; the returned function gives up with reason `aborted`.
+ * Pings one base address, with one retry over a fresh connection: a lost keep-alive connection is no exchange that is
+ * down. Gives up after `timeoutMs` altogether. Calls `settled` exactly once, never synchronously; the returned function
+ * gives up with reason `aborted`.
  */
 export function startPing(
   session: Session,
@@ -252,8 +238,8 @@ export function startPing(
         ping,
         {},
         { base, fresh: number > 1, mayWrite: () => !signal.aborted },
-        (wire, redact) => {
-          const result = classifyPing(wire, redact);
+        (wire, hide) => {
+          const result = classifyPing(wire, hide);
           return { kind: result.ok ? 'answered' : 'failed', result };
         },
         ({ result }) => {
@@ -293,10 +279,7 @@ export interface ExchangeOptions extends TransportOptions {
   readonly bases: readonly string[];
   /** Whether plain http may also go to other hosts: to a test exchange. */
   readonly allowPlainHttp?: boolean;
-  /**
-   * Asked before every signed request, so that a key can be read again while the daemon runs, and after an unsigned one
-   * that failed, so that its error does not repeat the key.
-   */
+  /** Asked before every signed request, and after an unsigned one that failed, so that its error does not repeat the key. */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
   readonly userAgent?: string;
@@ -325,9 +308,8 @@ function originOf(base: string, allowPlainHttp: boolean): string {
 export type Access = ReturnType<typeof createAccess>;
 
 /**
- * What all who use one API key share: its session, the wire under it, and the base addresses. `close` ends all
- * connections; what is in flight settles as failed with reason `aborted`. Throws an ArgumentError at once where a base
- * address is not allowed.
+ * What all who use one API key share: its session, the wire under it, and the base addresses. What is in flight at its
+ * `close` settles as failed with reason `aborted`. Throws an ArgumentError where a base address is not allowed.
  */
 export function createAccess(options: ExchangeOptions) {
   const { clock, allowPlainHttp = false } = options;
@@ -339,18 +321,13 @@ export function createAccess(options: ExchangeOptions) {
   return { session, clock, origins, close: () => transport.close() };
 }
 
-/**
- * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
- * all connections.
- */
+/** The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. */
 export function createExchange(options: ExchangeOptions): Exchange & Pick<Access, 'close'> {
-  const access = createAccess(options);
-  const { session, clock, origins } = access;
+  const { session, clock, origins, close } = createAccess(options);
   const originAt = (base: number) => origins[base] ?? `base address ${base}`;
-
   return {
     sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
-    close: () => access.close(),
+    close,
   };
 }

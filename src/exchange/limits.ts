@@ -5,11 +5,6 @@ import { NetworkError, ThrottledError } from './errors.ts';
 import { type Limit, type Operation, syncKillSwitch } from './operations.ts';
 import type { NonceMode } from './sign.ts';
 
-interface Wait {
-  readonly waitMs: number;
-  readonly signal: AbortSignal | undefined;
-}
-
 export interface LimitsOptions {
   readonly clock: Clock;
   readonly nonce: NonceMode;
@@ -85,9 +80,9 @@ function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
 export type Limits = ReturnType<typeof createLimits>;
 
 /**
- * The documented limits of all operations, and the order of rising nonces: one bottleneck per documented limit, one job per call. Bottleneck goes by the wall clock and after a step back starts
- * nothing until the old time comes round, so a call waits with a deadline, and after such a step the limiters are made
- * anew; what waits at the old ones begins there or not at all.
+ * The documented limits of all operations, and the order of rising nonces. Bottleneck goes by the wall clock and after a
+ * step back starts nothing until the old time comes round: so a call waits with a deadline, and after such a step the
+ * limiters are made anew; what waits at the old ones begins there or not at all.
  */
 export function createLimits(options: LimitsOptions) {
   const { clock } = options;
@@ -115,7 +110,11 @@ export function createLimits(options: LimitsOptions) {
      * way. Rejects with a ThrottledError where that takes longer than `waitMs`, and with a NetworkError of reason
      * `aborted` where the call is withdrawn or the client closed before. The job has not begun then.
      */
-    run<T>(operation: Operation, { waitMs, signal }: Wait, job: () => Promise<T>): Promise<T> {
+    run<T>(
+      operation: Operation,
+      { waitMs, signal }: { waitMs: number; signal: AbortSignal | undefined },
+      job: () => Promise<T>,
+    ): Promise<T> {
       return new Promise((resolve, reject) => {
         const refused = withdrawn(signal, false) ?? closed;
         if (refused !== null) return reject(refused);

@@ -28,9 +28,10 @@ export interface Operation {
 /** Fields of a body in the order in which they are written; undefined ones are not. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-const LIMIT_OF_ORDERS: Limit = { requests: 10_000, windowMs: 10_000 };
 const LIMIT_OF_MOST: Limit = { requests: 1_000, windowMs: 10_000 };
 const SIGNED = { method: 'POST', authentication: 'signed', limit: LIMIT_OF_MOST } as const;
+const OF_ORDERS = { ...SIGNED, limit: { requests: 10_000, windowMs: 10_000 } } as const;
+const BEARER = { method: 'POST', authentication: 'bearer' } as const;
 const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads' } as const;
 /** For answers with lists, whose length the document leaves open. */
 const LISTS = { effect: 'reads', maxReplyBytes: 1_048_576 } as const;
@@ -46,24 +47,13 @@ function named<const Operations extends Record<string, Omit<Operation, 'name'>>>
 /** The nine operations in the order of the document, by the name of the client's method. */
 export const OPERATIONS = named({
   /** Places a market order. */
-  createStockMarketOrder: {
-    ...SIGNED,
-    path: '/api/v4/order/stock_market',
-    effect: 'moves-money',
-    limit: LIMIT_OF_ORDERS,
-  },
+  createStockMarketOrder: { ...OF_ORDERS, path: '/api/v4/order/stock_market', effect: 'moves-money' },
   /** Fields of the body and its limit are not shown in the document. */
-  orderHistory: {
-    ...LISTS,
-    method: 'POST',
-    path: '/api/v4/accounts/orders',
-    authentication: 'bearer',
-    limit: null,
-  },
+  orderHistory: { ...LISTS, ...BEARER, path: '/api/v4/accounts/orders', limit: null },
   /** A withdrawal with the fee on top of the amount. */
   withdrawPay: { ...SIGNED, path: '/api/v4/main-account/withdraw-pay', effect: 'moves-money' },
   /** Creates, updates or deletes the timer of a market. */
-  syncKillSwitch: { ...SIGNED, path: '/api/v4/order/kill-switch', effect: 'changes', limit: LIMIT_OF_ORDERS },
+  syncKillSwitch: { ...OF_ORDERS, path: '/api/v4/order/kill-switch', effect: 'changes' },
   /** The codes that the account has created. */
   myCodes: { ...SIGNED, ...LISTS, path: '/api/v4/main-account/codes/my' },
   /** The hashrate of a mining account over time. */
@@ -83,9 +73,8 @@ export type KillSwitchArguments = Pick<SyncRequest, 'market' | 'timeoutSeconds' 
 
 /** A delete does not send types: it removes the timer of the market. */
 export function timerFields({ market, timeoutSeconds, types }: KillSwitchArguments): Fields {
-  return timeoutSeconds === null
-    ? { market, timeout: null }
-    : { market, timeout: String(timeoutSeconds), types };
+  if (timeoutSeconds === null) return { market, timeout: null };
+  return { market, timeout: String(timeoutSeconds), types };
 }
 
 /** Bodies that are not the arguments as they are. `amountIn` and `fiat` are not sent. */

@@ -52,9 +52,8 @@ const REMEMBERED = 16_384;
 /**
  * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
  * after its clock had run ahead does not know the last nonce that counted: refusals in a row jump further and further
- * ahead, so that the fourth request passes after an error of up to an hour, and the eighth after one of 64 days. The
- * bound is counted from the exchange's clock where its answers show it: a later process reaches further than an earlier
- * one, whatever the clock of the host did between them.
+ * ahead, so that the fourth request passes after an error of an hour, and the eighth after one of 64 days. The bound is
+ * counted from the exchange's clock where answers show it, so that a later process reaches further than an earlier one.
  */
 function increasingNonces(): NonceSource {
   let last = 0;
@@ -144,14 +143,13 @@ const LONGEST_TRIP_MS = 4000;
 export type ServerClock = ReturnType<typeof createServerClock>;
 
 /**
- * An estimate of the exchange's clock. For nonces and for display, never for deciding when a timer lapses.
+ * An estimate of the exchange's clock, for nonces only, never for deciding when a timer lapses. Intersects what the last
+ * answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a` and receiving at `b` is
+ * ahead of the local clock by something in [s - b, s + 1 - a].
  *
- * Intersects what the last answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a`
- * and receiving at `b` is ahead of the local clock by something in [s - b, s + 1 - a].
- *
- * The local clock is the time since boot. It does not step and goes on during suspend, so setting the wall clock
- * leaves the estimate as right as it was. Where it does become wrong (a restored virtual machine, a correction at the
- * exchange) the next answer contradicts the older ones, and these are forgotten.
+ * The local clock is the time since boot, which does not step and goes on during suspend. Where the estimate becomes
+ * wrong (a restored virtual machine, a correction at the exchange) the next answer contradicts the older ones, and these
+ * are forgotten.
  */
 export function createServerClock() {
   let samples: { readonly lowMs: number; readonly highMs: number }[] = [];

@@ -1,13 +1,6 @@
 import { Client, type Dispatcher, errors } from 'undici';
 import type { Cancel, Clock } from '../ports.ts';
-import {
-  ClosedError,
-  ConnectError,
-  createDialler,
-  createNames,
-  type Dialler,
-  type DiallerOptions,
-} from './dialler.ts';
+import { ClosedError, ConnectError, createDialler, createNames, type DiallerOptions } from './dialler.ts';
 import type { Transport, WireHeaders, WireRequest, WireResult } from './wire.ts';
 
 export interface TransportOptions {
@@ -25,7 +18,7 @@ export interface TransportOptions {
 /** One HTTP/1.1 connection that carries one request at a time. */
 interface Connection {
   readonly client: Client;
-  readonly dialler: Dialler;
+  readonly dialler: ReturnType<typeof createDialler>;
   /** How many requests had been written to this origin when something was last heard over this connection. */
   heardAt: number;
   busy: boolean;
@@ -71,24 +64,18 @@ const IDLE_MS = 60_000;
 const MAX_BODY_BYTES = 65_536;
 
 /**
- * The real wire: several plain HTTP/1.1 keep-alive connections per origin, each with one request at a time. Nothing is
- * followed or repeated here.
+ * The real wire: plain HTTP/1.1 keep-alive connections, each with one request at a time. Nothing is followed or repeated.
  *
  * A request that is given up takes its connection with it, by a reset: what is still in the kernel's queue would be sent
  * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
- * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. One that was used
- * before undici looks at once more for a pending close (within the same turn of the event loop). `mayWrite` is asked in
- * the step of the write itself.
+ * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. At one that was
+ * used before undici looks once more for a pending close. `mayWrite` is asked in the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, connections: limit = CONNECTIONS, requestLifetimeMs } = options;
   const names = createNames(clock);
-  const pools = new Map(
-    options.bases.map((origin) => {
-      const dialling = { origin, names, ca, sessions: { last: undefined } };
-      return [origin, createPool(dialling, limit)] as const;
-    }),
-  );
+  const poolOf = (origin: string) => createPool({ origin, names, ca, sessions: { last: undefined } }, limit);
+  const pools = new Map(options.bases.map((origin) => [origin, poolOf(origin)]));
   // No Set, for the reason that the core keeps its attempts in a list.
   const inFlight: Attempt[] = [];
 
@@ -196,10 +183,7 @@ function release(pool: Pool, connection: Connection): void {
     return;
   }
   const next = pool.waiting.shift();
-  if (next !== undefined) {
-    next(connection);
-    return;
-  }
+  if (next !== undefined) return next(connection);
   connection.busy = false;
   pool.idle.push(connection);
 }
@@ -211,9 +195,8 @@ function release(pool: Pool, connection: Connection): void {
  */
 function discard(pool: Pool, connection: Connection, unheardSince: number | null): void {
   void end(pool, connection);
-  if (unheardSince !== null) {
-    for (const old of pool.idle.filter(({ heardAt }) => heardAt < unheardSince)) void end(pool, old);
-  }
+  const unheard = pool.idle.filter(({ heardAt }) => heardAt < (unheardSince ?? 0));
+  for (const old of unheard) void end(pool, old);
   serveWaiting(pool);
 }
 
@@ -329,19 +312,14 @@ function failure(error: NodeJS.ErrnoException, { writtenAs, status }: Attempt): 
   if (writtenAs === null)
     return { kind: 'failed', reason: 'aborted', detail, maybeApplied: false, cause: error };
   // Without its cause: there undici keeps what it could not parse, which may repeat the request.
-  if (status !== null || isBrokenAnswer(error))
+  if (status !== null || BROKEN.some((kind) => error instanceof kind))
     return broken(`the answer broke off or is not HTTP: ${detail}`, status);
   return { kind: 'failed', reason: 'network', detail, maybeApplied: true, cause: error };
 }
 
-/** True where an answer came that breaks the rules of HTTP. */
-function isBrokenAnswer(error: Error): boolean {
-  return (
-    error instanceof errors.HTTPParserError ||
-    error instanceof errors.ResponseContentLengthMismatchError ||
-    error instanceof errors.HeadersOverflowError
-  );
-}
+const { HTTPParserError, ResponseContentLengthMismatchError, HeadersOverflowError } = errors;
+/** What undici says of an answer that breaks the rules of HTTP. */
+const BROKEN = [HTTPParserError, ResponseContentLengthMismatchError, HeadersOverflowError];
 
 function describe({ code, message }: NodeJS.ErrnoException): string {
   return code === undefined || message.includes(code) ? message : `${code}: ${message}`;
