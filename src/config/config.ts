@@ -46,9 +46,8 @@ export interface Config extends Omit<Values, Replaced> {
 }
 
 /** The markets of one shard, in the order given. */
-export function marketsOf({ index, count }: Shard, markets: readonly MarketConfig[]): MarketConfig[] {
-  return markets.filter(({ market }) => ownerOf(market, count) === index);
-}
+export const marketsOf = ({ index, count }: Shard, markets: readonly MarketConfig[]) =>
+  markets.filter(({ market }) => ownerOf(market, count) === index);
 
 /**
  * The shard that a market belongs to, from 0. Rendezvous hashing: the shard with the highest weight for this market.
@@ -71,8 +70,7 @@ function mix(value: number): number {
 }
 
 /** Documented limit of the kill-switch operation. */
-const DOCUMENTED_REQUESTS = 10_000;
-const WINDOW_MS = 10_000;
+const DOCUMENTED = { requests: 10_000, windowMs: 10_000 };
 /** A ping that takes longer says nothing about the route's health any more. */
 const LONGEST_PING_MS = 3000;
 
@@ -83,8 +81,8 @@ export function budgetOf(
 ): CoreSettings['budget'] {
   // One that is not counted any more still hands its markets over.
   const parts = budget === 'shared' ? Math.max(count, index + 1) : 1;
-  const requests = Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts);
-  return { requests: Math.max(1, requests), windowMs: WINDOW_MS };
+  const requests = Math.floor((DOCUMENTED.requests * budgetShare) / parts);
+  return { ...DOCUMENTED, requests: Math.max(1, requests) };
 }
 
 /** Durations in milliseconds, as the core counts. */
@@ -98,6 +96,7 @@ export function toMarketSettings(config: MarketConfig): CoreSettings['markets'][
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
   const { exchange, shard, liveness, shutdown, ping } = config;
   const own = new Set(config.markets.map(({ market }) => market));
+  const pingMs = ping.everySeconds * 1000;
   return {
     markets: config.markets.map(toMarketSettings),
     nonce: exchange.nonce,
@@ -113,10 +112,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     onLapse: config.onLapse,
     shutdown: { policy: shutdown.policy, budgetMs: shutdown.budgetSeconds * 1000 },
-    ping: {
-      everyMs: ping.everySeconds * 1000,
-      timeoutMs: Math.min(ping.everySeconds * 1000, LONGEST_PING_MS),
-    },
+    ping: { everyMs: pingMs, timeoutMs: Math.min(pingMs, LONGEST_PING_MS) },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
     movedAway: config.fleet.map(({ market }) => market).filter((market) => !own.has(market)),
@@ -126,10 +122,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
 /** Stands for the name of a bot in `liveness.file` and `liveness.url`. */
 export const BOT_PLACE = '{bot}';
 
-/** A file name or an address with the name of a bot in the place of `{bot}`. */
-export function fillInBot(template: string, bot: string): string {
-  return template.replaceAll(BOT_PLACE, () => bot);
-}
+export const fillInBot = (template: string, bot: string) => template.replaceAll(BOT_PLACE, () => bot);
 
 /** The file of each bot, which there is with mode file, or its address, which there is with mode http. */
 export function placesOfBots({ liveness, markets }: Config, key: 'file' | 'url') {
@@ -138,9 +131,7 @@ export function placesOfBots({ liveness, markets }: Config, key: 'file' | 'url')
 }
 
 /** Each bot once, in the order of the markets. */
-export function botsOf(markets: readonly MarketConfig[]): string[] {
-  return [...new Set(markets.map(({ bot }) => bot))];
-}
+export const botsOf = (markets: readonly MarketConfig[]) => [...new Set(markets.map(({ bot }) => bot))];
 
 /** The keys of the section that change nothing with a mode. */
 export const MEANINGLESS_KEYS: Readonly<Record<LivenessMode, readonly (keyof Config['liveness'])[]>> = {
@@ -162,9 +153,8 @@ export function diffConfig(running: Config, next: Config) {
   // Names of markets, each list in the order of the configuration that has them.
   const added = [...after.keys()].filter((market) => !before.has(market));
   // In timeout, order types, cadence or bot, also where a default made it so.
-  const changed = [...after.keys()].filter(
-    (market) => before.has(market) && before.get(market) !== after.get(market),
-  );
+  const kept = [...after.keys()].filter((market) => before.has(market));
+  const changed = kept.filter((market) => before.get(market) !== after.get(market));
   const gone = [...before.keys()].filter((market) => !after.has(market));
   const removed = gone.filter((market) => !elsewhere.has(market));
   // Another shard's from now on.
@@ -189,35 +179,26 @@ function shapesOf(markets: readonly MarketConfig[]): ReadonlyMap<string, string>
 /** A file that lost most of its markets is rather cut off than meant: their timers would be deleted. */
 function findRemoval({ markets }: Config, next: Config, removed: readonly string[]): string[] {
   const isFew = removed.length <= 1 || removed.length * 2 <= markets.length;
-  if (isFew || next.reload.allowRemoval) return [];
-  return [
-    `markets: ${removed.length} of ${markets.length} markets would be taken out: ${firstOf(removed)}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`,
-  ];
+  const refusal = `markets: ${removed.length} of ${markets.length} markets would be taken out: ${firstOf(removed)}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`;
+  return isFew || next.reload.allowRemoval ? [] : [refusal];
 }
 
 /** All that has an effect. Markets of other shards have: one may still be guarded here, and their bots are known here. */
 function effectOf(config: Config) {
-  const { secrets, control, notify, markets, fleet } = config;
+  const { secrets, control, notify } = config;
   const all = [secrets.apiKey, secrets.apiSecret, control.token, notify.url, notify.pingUrl];
-  return {
-    ...said(config),
-    defaults: null,
-    markets: shapesOf(markets),
-    fleet: shapesOf(fleet),
-    secrets: all.map((secret) => secret?.reveal()),
-  };
+  const shapes = { markets: shapesOf(config.markets), fleet: shapesOf(config.fleet) };
+  return { ...said(config), defaults: null, ...shapes, secrets: all.map((secret) => secret?.reveal()) };
 }
 
+/** What the configuration says, without the secrets and the name of its file. */
 function said({ secrets: _secrets, file: _file, control, notify, ...rest }: Config) {
   const { token: _token, ...listening } = control;
   const { url: _url, pingUrl: _pingUrl, ...telling } = notify;
   return { ...rest, control: listening, notify: telling };
 }
 
-/** Of what the configuration says, without the secrets and the name of its file. */
-export function hashOf(config: Config): string {
-  return hash('sha256', JSON.stringify(said(config)));
-}
+export const hashOf = (config: Config): string => hash('sha256', JSON.stringify(said(config)));
 
 const keysOf = (section: 'exchange' | 'web' | 'control') =>
   Object.keys(FileSchema.properties[section].properties).map((key) => `${section}.${key}`);
@@ -287,9 +268,6 @@ export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): 
   const stopMs = markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS);
   const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
   const warnings = problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`);
-  if (stopMs > shutdown.budgetMs && shutdown.policy !== 'keep')
-    warnings.push(
-      `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopMs)}; ${seconds(shutdown.budgetMs)} leave timers armed; raise it`,
-    );
-  return warnings;
+  const slow = `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopMs)}; ${seconds(shutdown.budgetMs)} leave timers armed; raise it`;
+  return stopMs > shutdown.budgetMs && shutdown.policy !== 'keep' ? [...warnings, slow] : warnings;
 }

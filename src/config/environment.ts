@@ -81,10 +81,8 @@ const SHARD = /^((?:[^/-][^/]*-)?\d{1,3})\/(\d{1,4})$/;
 /** `2` and `killswitchd-2`, the name of a StatefulSet's pod, both as 2. */
 function readOrdinal(value: unknown): Checked<number> {
   const [, ordinal] = ORDINAL.exec(String(value)) ?? [];
-  if (ordinal !== undefined) return ok(Number(ordinal));
-  return wrong(
-    `found ${describe(value)}; allowed: a whole number from 0 to ${MOST_SHARDS - 1}, or a name that ends in -NUMBER, such as killswitchd-2`,
-  );
+  const allowed = `a whole number from 0 to ${MOST_SHARDS - 1}, or a name that ends in -NUMBER, such as killswitchd-2`;
+  return ordinal === undefined ? wrong(`found ${describe(value)}; allowed: ${allowed}`) : ok(Number(ordinal));
 }
 
 /** `2/4`, or `killswitchd-2/4`, as the file would have it. */
@@ -173,7 +171,6 @@ export const EnvironmentSchema = {
   description: 'Environment of killswitchd.',
 };
 
-/** The JSON Schema of the environment, as `killswitchd schema env` prints it. */
 export const publishedEnvironmentSchema = () => published('killswitchd environment', EnvironmentSchema);
 
 /** A layer of flags or variables, which may also name the configuration file. */
@@ -187,11 +184,9 @@ export function readEnvironment(environment: Environment): OuterLayer {
   const secrets: readonly string[] = SECRET_VARIABLES;
   const isOurs = (name: string) =>
     name.startsWith(PREFIX) && !secrets.includes(name) && !isServiceLink(name, environment);
-  const given = Object.keys(environment).sort().filter(isOurs);
-  return readOuter(
-    'environment',
-    given.map((name) => [name, environment[name]]),
-  );
+  const names = Object.keys(environment).sort().filter(isOurs);
+  const given = names.map((name): [string, unknown] => [name, environment[name]]);
+  return readOuter('environment', given);
 }
 
 /**

@@ -96,10 +96,10 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     const length = error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1;
     return { place: at(error.pos[0], [], length), text: explainSyntax(error, text) };
   });
+  const anchor = 'allowed: the name of an anchor that stands before it';
   for (const { offset, name: alias } of unresolved) {
-    const allowed = 'allowed: the name of an anchor that stands before it';
     const mark = at(offset, [], alias.length + 1);
-    problems.push({ place: mark, text: `found *${alias}, an alias of nothing; ${allowed}` });
+    problems.push({ place: mark, text: `found *${alias}, an alias of nothing; ${anchor}` });
   }
   if (unresolved.length > 0 || first !== -1) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
@@ -195,7 +195,7 @@ function keyAt(error: YAMLError, text: string): string {
 }
 
 /** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
-function find(document: Document.Parsed, path: Path): { readonly offset: number; readonly end: number } {
+function find(document: Document.Parsed, path: Path) {
   let node: unknown = document.contents;
   let offset = document.contents?.range[0] ?? 0;
   let end = offset + 1;

@@ -188,9 +188,8 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
     'of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode';
   warn(hasToken && open.length === 0, `control.tokenFile: ${needless}`);
   const clear = 'and the token crosses the network unencrypted; keep it to a private network';
-  warnings.push(
-    ...remote(control.listen).map((text) => `control.listen: other hosts can reach ${text}, ${clear}`),
-  );
+  for (const text of remote(control.listen))
+    warnings.push(`control.listen: other hosts can reach ${text}, ${clear}`);
 
   const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
   const idle = paths.filter(isWritten).map(formatPath).join(', ');
@@ -204,8 +203,5 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
 }
 
 /** The addresses that other hosts can reach. */
-function remote(listen: readonly ListenAddress[]): string[] {
-  return listen
-    .filter((address) => address.kind === 'tcp' && !isLoopback(address.host))
-    .map(({ text }) => text);
-}
+const remote = (listen: readonly ListenAddress[]) =>
+  listen.flatMap((address) => (address.kind === 'tcp' && !isLoopback(address.host) ? [address.text] : []));

@@ -148,8 +148,11 @@ function checkLiveness(
   // A wrong address was reported already: then the list is not empty.
   if (mode === 'beat' && control.listen.length === 0 && !isMistaken('control.listen'))
     wrong('control.listen', CONTROL_IS_MISSING);
-  if (file !== null)
-    wrong('liveness.file', findTemplateFlaw(file, bots, '/run/bots/{bot}.alive') ?? findFileFlaw(file));
+  if (file !== null) {
+    const flaw = `found ${describe(file)}; allowed: the name of a file, such as /run/bots/bot.alive`;
+    const isFile = !file.endsWith('/') && !file.includes('\0');
+    wrong('liveness.file', findTemplateFlaw(file, bots, '/run/bots/{bot}.alive') ?? (isFile ? null : flaw));
+  }
   if (url !== null) {
     const flaw = findTemplateFlaw(url, bots, 'http://127.0.0.1:8080/{bot}/alive');
     const flaws = [flaw, ...bots.map((bot) => findLivenessUrlFlaw(url, bot))];
@@ -161,15 +164,10 @@ function checkLiveness(
   // Two looks may fail, and the third is still in time.
   const probeEverySeconds = given.probeEverySeconds ?? Math.min(mode === 'http' ? 5 : 1, ttlSeconds / 4);
   const looks = !MEANINGLESS_KEYS[mode].includes('probeEverySeconds');
-  if (
-    looks &&
-    probeEverySeconds >= mostSeconds &&
-    !['liveness.probeEverySeconds', 'liveness.ttlSeconds'].some(isMistaken)
-  ) {
-    const most = Math.floor(mostSeconds * 100) / 100;
-    const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
-    wrong('liveness.probeEverySeconds', text);
-  }
+  const areKnown = !['liveness.probeEverySeconds', 'liveness.ttlSeconds'].some(isMistaken);
+  const most = Math.floor(mostSeconds * 100) / 100;
+  const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
+  if (looks && areKnown && probeEverySeconds >= mostSeconds) wrong('liveness.probeEverySeconds', text);
   return { ...given, mode, probeEverySeconds };
 }
 
@@ -199,11 +197,6 @@ function findTemplateFlaw(template: string, bots: readonly string[], example: st
     return `found the placeholder ${describe(stranger)}; allowed: ${BOT_PLACE}, which stands for the name of the bot`;
   if (bots.length <= 1 || template.includes(BOT_PLACE)) return null;
   return `found one for the ${bots.length} bots ${firstOf(bots)}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
-}
-
-function findFileFlaw(file: string): string | null {
-  if (!file.endsWith('/') && !file.includes('\0')) return null;
-  return `found ${describe(file)}; allowed: the name of a file, such as /run/bots/bot.alive`;
 }
 
 /** Refuses what was found, with what is allowed, and what was probably meant. */

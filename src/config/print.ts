@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { isRecord } from '../util/text.ts';
 import { type Config, MEANINGLESS_KEYS } from './config.ts';
 import type { LoadedConfig } from './load.ts';
 import { formatPath, type Path, type Tree } from './problem.ts';
@@ -78,6 +79,4 @@ export function printConfig(config: Config, sources: Sources): string[] {
   return lines;
 }
 
-function asText(entry: unknown): unknown {
-  return typeof entry === 'object' && entry !== null && 'text' in entry ? entry.text : entry;
-}
+const asText = (entry: unknown) => (isRecord(entry) && 'text' in entry ? entry['text'] : entry);

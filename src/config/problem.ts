@@ -52,10 +52,7 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/**
- * The messages, one line each, in the order of their places; the same message only once. `below`: what stands under
- * each of them.
- */
+/** The messages in the order of their places, the same only once. `below`: the lines under each of them. */
 export function listProblems(
   problems: readonly Problem[],
   below: (problem: Problem) => readonly string[] = () => [],
@@ -81,32 +78,22 @@ export const firstOf = (names: readonly string[]) =>
 export function describeAllowed(node: SchemaNode): string {
   if (node.enum !== undefined) return node.enum.join(', ');
   if (node.anyOf !== undefined) return node.anyOf.map(describeAllowed).join(', or ');
-  const { minimum, maximum } = node;
+  if (node.items?.enum !== undefined) return `a list of one or more of ${describeAllowed(node.items)}`;
+  const { type = '', minimum, maximum, properties = {}, examples: [example] = [] } = node;
   const bounds = minimum === undefined || maximum === undefined ? '' : ` from ${minimum} to ${maximum}`;
-  switch (node.type) {
-    case 'integer':
-      return `a whole number${bounds}`;
-    case 'number':
-      return `a number${bounds}`;
-    case 'boolean':
-      return 'true or false';
-    case 'array':
-      return node.items?.enum === undefined
-        ? `a list such as ${JSON.stringify(node.examples?.[0])}`
-        : `a list of one or more of ${describeAllowed(node.items)}`;
-    case 'object':
-      return `a section with the keys ${Object.keys(node.properties ?? {}).join(', ')}`;
-    default:
-      return `a text such as ${String(node.examples?.[0])}`;
-  }
+  const words: Readonly<Record<string, string>> = {
+    integer: `a whole number${bounds}`,
+    number: `a number${bounds}`,
+    boolean: 'true or false',
+    array: `a list such as ${JSON.stringify(example)}`,
+    object: `a section with the keys ${Object.keys(properties).join(', ')}`,
+  };
+  return words[type] ?? `a text such as ${String(example)}`;
 }
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { '': 1, s: 1, sec: 1, m: 60, min: 60, h: 3600 };
 
-/**
- * What to write instead of `value`, as the last part of a message, or an empty text where nothing suggests itself:
- * a number for `"60s"`, `true` for `"yes"`, the nearest of an enumeration.
- */
+/** The end of a message, or an empty text: a number for `"60s"`, `true` for `"yes"`, the nearest of an enumeration. */
 export function suggestInstead(value: unknown, node: SchemaNode): string {
   if (value === null || value === undefined) return '; write a value or leave the key out';
   if (typeof value !== 'string') return '';

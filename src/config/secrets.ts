@@ -43,11 +43,9 @@ export interface Secrets {
   readonly apiSecret: Secret;
 }
 
-/** Key and secret as texts. */
-export const revealPair = ({ apiKey, apiSecret }: Secrets) => ({
-  key: apiKey.reveal(),
-  secret: apiSecret.reveal(),
-});
+export function revealPair({ apiKey, apiSecret }: Secrets) {
+  return { key: apiKey.reveal(), secret: apiSecret.reveal() };
+}
 
 export type SecretsRead =
   | { readonly kind: 'ok'; readonly secrets: Secrets; readonly warnings: readonly string[] }
@@ -89,12 +87,10 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
     return null;
   };
   const find = (variable: 'KILLSWITCHD_API_KEY' | 'KILLSWITCHD_API_SECRET', what: string): Secret | null => {
-    const fileVariable = `${variable}_FILE`;
-    const { [variable]: value, [fileVariable]: file, [`${variable}_SOURCE`]: source } = environment;
-    if (source === '') {
-      const text = `found an empty text; allowed: the name of the file that ${fileVariable} is a copy of`;
-      return refuse(`${variable}_SOURCE`, text);
-    }
+    const [fileVariable, sourceVariable] = [`${variable}_FILE`, `${variable}_SOURCE`];
+    const { [variable]: value, [fileVariable]: file, [sourceVariable]: source } = environment;
+    const empty = 'found an empty text; allowed: the name of';
+    if (source === '') return refuse(sourceVariable, `${empty} the file that ${fileVariable} is a copy of`);
     if (value !== undefined && file !== undefined)
       return refuse(variable, `found beside ${fileVariable}; allowed: one of the two`);
     if (value !== undefined) {
@@ -105,12 +101,11 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
       const text = `missing; set ${fileVariable} to a file that holds the ${what}, or ${variable} to the ${what} itself`;
       return demo ? makeSecret(`demo-${what}`, 'demo') : refuse(variable, text, RANK.missing);
     }
-    if (file === '')
-      return refuse(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
+    if (file === '') return refuse(fileVariable, `${empty} a file that holds the ${what}`);
     if (source !== undefined && isNewer(source, file)) {
       const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME', '.service');
       const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
-      return refuse(`${variable}_SOURCE`, text);
+      return refuse(sourceVariable, text);
     }
     const read = readSecretFile(file, what);
     if (read.kind === 'wrong') return refuse(fileVariable, read.text);
@@ -129,9 +124,8 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
 }
 
 /**
- * Why the key may be that of several shards, or nothing where it is surely this one's own. Two daemons with one key make
- * each other's nonces stale. What another shard reads cannot be seen from here; so the file must have the number of the
- * shard in its path, which is then another file for each.
+ * Why the key may be that of several shards, whose nonces would make each other stale; nothing where it is surely this
+ * one's own. What another shard reads cannot be seen from here: so the file must have the shard's number in its path.
  */
 export function findSharedKey(
   { apiKey }: FoundSecrets,
@@ -170,10 +164,8 @@ type FindFlaw = (text: string) => string | null;
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
 function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
   const read = readSmallFile(file, MOST_BYTES);
-  if (read.kind === 'wrong')
-    return wrong(
-      `the file that it names ${read.text}; allowed: a file that holds the ${what} and nothing else`,
-    );
+  const allowed = `allowed: a file that holds the ${what} and nothing else`;
+  if (read.kind === 'wrong') return wrong(`the file that it names ${read.text}; ${allowed}`);
   const text = read.value.bytes.toString('utf8').replace(/\r?\n$/, '');
   const flaw = findFlaw(text, what) ?? findMore(text);
   if (flaw !== null) return wrong(`in the file that it names: ${flaw}`);
@@ -183,14 +175,12 @@ function readSecretFile(file: string, what: string, findMore: FindFlaw = () => n
   return ok({ secret: makeSecret(text, 'file'), warning: isOpen ? open : null });
 }
 
-/** A shorter token can be guessed. */
-const SHORTEST_TOKEN = 16;
-const SHORT = `allowed: at least ${SHORTEST_TOKEN}, such as those of openssl rand -hex 32`;
+const SHORT = 'allowed: at least 16, such as those of openssl rand -hex 32';
 
-/** Reads the token of the control listener. */
+/** Reads the token of the control listener. A shorter one can be guessed. */
 export const readTokenFile = (file: string): SecretFile =>
   readSecretFile(file, 'token', ({ length }) =>
-    length < SHORTEST_TOKEN ? `found ${length} characters; ${SHORT}` : null,
+    length < 16 ? `found ${length} characters; ${SHORT}` : null,
   );
 
 /** Reads an address that is a secret. */

@@ -16,10 +16,12 @@ import {
 } from './problem.ts';
 import { FileSchema, type SchemaNode, type Values } from './schema.ts';
 
-/** What is checked: a file, or variables whose names all begin with a prefix, which is therefore no sign of likeness. */
-export interface Rules {
+/**
+ * What is checked: a file, whose prefix is empty, or variables whose names all begin with one, which is therefore no sign
+ * of likeness. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake.
+ */
+interface Rules {
   readonly schema: object;
-  /** Empty for a file. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
   readonly prefix: string;
 }
 
@@ -162,12 +164,8 @@ export interface Layer extends Said {
 /** Checks values in the shape of the file. */
 export function checkLayer(source: Source, values: Tree, place: (path: Path) => Place): Layer {
   const checked = validate(values, { schema: FileSchema, prefix: '' });
-  return {
-    source,
-    values: checked.values,
-    problems: checked.mistakes.map((mistake) => ({ place: place(mistake.path), ...mistake })),
-    place,
-  };
+  const problems = checked.mistakes.map((mistake) => ({ place: place(mistake.path), ...mistake }));
+  return { source, values: checked.values, problems, place };
 }
 
 /** Where an unknown key may have been meant to stand: `timeoutSeconds` under `defaults`. */
