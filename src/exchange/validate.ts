@@ -115,9 +115,8 @@ export function checkArguments<Request>(operation: OperationName, given: Request
   const names = Object.keys(schema.properties);
   if (!isRecord(given)) throw breach('request', given, `an object with ${names.join(', ')}`);
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
-  const copy = Object.fromEntries(
-    entries.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
-  );
+  const own = entries.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]);
+  const copy: Record<string, unknown> = Object.fromEntries(own);
   const unknown = Object.keys(copy).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     const sentence = `${operation} has no argument ${tidy(JSON.stringify(unknown))}`;
@@ -147,13 +146,13 @@ export function checkBody(body: unknown): Readonly<Record<string, unknown>> {
   throw breach('request', body, 'an object that can be written as JSON');
 }
 
+const TOKENS = 'an OAuth 2.0 access token of visible ASCII characters, given to the client or the call';
+
 /** An access token as it is; the message never repeats it. */
 export function checkAccessToken(token: unknown): string {
   const flaw = secretFlaw(token);
   if (flaw === null) return token as string;
-  const allowed =
-    'allowed: an OAuth 2.0 access token of visible ASCII characters, given to the client or the call';
-  throw new ArgumentError('accessToken', `accessToken is ${flaw}; ${allowed}`);
+  throw new ArgumentError('accessToken', `accessToken is ${flaw}; allowed: ${TOKENS}`);
 }
 
 /** Replies of which the document shows no fields: only that they are no error object can be held against them. */
@@ -181,22 +180,18 @@ export function decoderOf<Name extends OperationName>(operation: Name): Decoder<
 
 // What holds between arguments and reply.
 
-/** Names of the document by how the exchange has been seen to write them. */
-const ORDER_NAMES = {
-  orderId: 'order_id',
-  clientOrderId: 'client_order_id',
-  dealMoney: 'deal_money',
-  dealStock: 'deal_stock',
-  dealFee: 'deal_fee',
-} as const;
+/** Names of the document that the exchange has been seen to write in camelCase. */
+const ORDER_NAMES = ['order_id', 'client_order_id', 'deal_money', 'deal_stock', 'deal_fee'];
 
 /** The order under the names of the document; the exchange's own stay beside them. */
 function renamed(given: unknown): unknown {
   if (!isRecord(given)) return given;
-  const added = Object.entries(ORDER_NAMES)
-    .filter(([spelt, name]) => spelt in given && !(name in given))
-    .map(([spelt, name]) => [name, given[spelt]]);
-  return { ...given, ...Object.fromEntries(added) };
+  const order = { ...given };
+  for (const name of ORDER_NAMES) {
+    const spelt = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    if (spelt in given && !(name in given)) order[name] = given[spelt];
+  }
+  return order;
 }
 
 /** An order that answers what was asked: of the same market, and with the client order id that was given. */

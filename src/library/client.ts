@@ -5,11 +5,7 @@
  */
 import { createSystemClock } from '../clock.ts';
 import { type Environment, readSecrets, revealPair } from '../config/secrets.ts';
-import {
-  type Client,
-  createClient as createWith,
-  type ClientOptions as Options,
-} from '../exchange/client.ts';
+import { type Client, createClient as create, type ClientOptions as Options } from '../exchange/client.ts';
 import { ArgumentError } from '../exchange/errors.ts';
 
 export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transport'> {
@@ -24,7 +20,7 @@ export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transp
  * `allowPlainHttp` is true.
  */
 export function createClient({ clock, nonce = 'increasing', ...options }: ClientOptions): Client {
-  return createWith({ ...options, nonce, clock: clock ?? createSystemClock() });
+  return create({ ...options, nonce, clock: clock ?? createSystemClock() });
 }
 
 /**
@@ -36,12 +32,8 @@ export function createClient({ clock, nonce = 'increasing', ...options }: Client
 export function createClientFromEnvironment(env: Environment, options: Partial<ClientOptions> = {}): Client {
   const base = env['KILLSWITCHD_BASE_URL'];
   const bases = options.bases ?? (base === undefined ? [] : [base]);
-  if (bases.length === 0) {
-    throw new ArgumentError(
-      'KILLSWITCHD_BASE_URL',
-      'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]',
-    );
-  }
+  const missing = 'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]';
+  if (bases.length === 0) throw new ArgumentError('KILLSWITCHD_BASE_URL', missing);
   const credentials = () => {
     const read = readSecrets(env, { demo: false });
     if (read.kind === 'invalid') throw new ArgumentError('env', read.problems.join('; '));

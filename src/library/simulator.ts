@@ -17,11 +17,8 @@ export type SimulatorOptions = Partial<SimulatedServerOptions>;
  * error where the address cannot be listened on. `close` it when the test ends.
  */
 export function startExchange(options: SimulatorOptions = {}): Promise<SimulatedServer> {
-  return startSimulatedServer({
-    clock: createSystemClock(),
-    listen: { host: '127.0.0.1', port: 0 },
-    ...options,
-  });
+  const listen = { host: '127.0.0.1', port: 0 };
+  return startSimulatedServer({ clock: createSystemClock(), listen, ...options });
 }
 
 export { encodePayload, signPayload } from '../exchange/sign.ts';

@@ -15,13 +15,15 @@ export interface Reply {
 /** What an operation or a check came to, before it is put into the error shape of the operation. */
 export type Answer = { readonly kind: 'done'; readonly status: number; readonly value: unknown } | Refusal;
 
+/** Messages per parameter, as the private error object carries them. */
+type Errors = Readonly<Record<string, readonly string[]>>;
+
 export interface Refusal {
   readonly kind: 'refused';
   readonly status: number;
   readonly code: number;
   readonly message: string;
-  /** Messages per parameter, as the private error object carries them. */
-  readonly errors: Readonly<Record<string, readonly string[]>>;
+  readonly errors: Errors;
   /** `json`: an error object. `html`: a page of the gateway before the exchange. `empty`: no body. */
   readonly form: 'json' | 'html' | 'empty';
 }
@@ -30,12 +32,7 @@ export function done(value: unknown, status = 200): Answer {
   return { kind: 'done', status, value };
 }
 
-export function refuse(
-  status: number,
-  code: number,
-  message: string,
-  errors: Refusal['errors'] = {},
-): Refusal {
+export function refuse(status: number, code: number, message: string, errors: Errors = {}): Refusal {
   return { kind: 'refused', status, code, message, errors, form: 'json' };
 }
 
@@ -51,19 +48,14 @@ export function jsonReply(status: number, value: unknown): Reply {
   return { status, headers, body: JSON.stringify(value) };
 }
 
-/**
- * Puts an answer into the shape of the API document: private errors are `code`, `message`, `errors`; public ones are
- * `success`, `message`, `params`.
- */
+/** Puts an answer into the shape of the API document, which has another one for the errors of public operations. */
 export function renderAnswer(answer: Answer, audience: 'public' | 'private'): Reply {
   if (answer.kind === 'done') return jsonReply(answer.status, answer.value);
   const { status, code, message, errors, form } = answer;
   if (form === 'empty') return { status, headers: {}, body: '' };
   if (form === 'html') return gatewayPage(status, message);
-  return jsonReply(
-    status,
-    audience === 'public' ? { success: false, message, params: [] } : { code, message, errors },
-  );
+  const error = { code, message, errors };
+  return jsonReply(status, audience === 'public' ? { success: false, message, params: [] } : error);
 }
 
 /** One line that says why a request was refused, for the event log. */
@@ -119,7 +111,7 @@ function inWords({ field, messages, live }: Flaw, profile: Profile): readonly st
   return messages.map((text) => (/^[a-z]/.test(text) ? `The ${subject} ${text}` : text));
 }
 
-function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
+function errorsOf(flaws: readonly Flaw[], profile: Profile): Errors {
   return Object.fromEntries(flaws.map((one) => [spell(one.field, profile), inWords(one, profile)]));
 }
 

@@ -27,9 +27,8 @@ export function decimalOfNumber(value: number): Decimal | null {
   if (exponent === undefined) return parseDecimal(String(value));
   const places = Number(exponent);
   const digits = `${first}${rest}`;
-  return places < 0
-    ? parseDecimal(`${sign}0.${'0'.repeat(-places - 1)}${digits}`)
-    : parseDecimal(`${sign}${digits.padEnd(places + 1, '0')}`);
+  const small = `0.${'0'.repeat(Math.max(0, -places - 1))}${digits}`;
+  return parseDecimal(`${sign}${places < 0 ? small : digits.padEnd(places + 1, '0')}`);
 }
 
 /** Reads a decimal that a client wrote as text or as a number; null for anything else. */
@@ -53,9 +52,7 @@ export function formatDecimal(value: Decimal): string {
 }
 
 /** Exact where the factors have no more than 40 digits after the point together. */
-export function multiply(a: Decimal, b: Decimal): Decimal {
-  return (a * b) / ONE;
-}
+export const multiply = (a: Decimal, b: Decimal): Decimal => (a * b) / ONE;
 
 /** `a / b` for `a` of at least zero and `b` above it, rounded down to so many `digits` after the point. */
 export function divideDown(a: Decimal, b: Decimal, digits: number): Decimal {
@@ -64,9 +61,7 @@ export function divideDown(a: Decimal, b: Decimal, digits: number): Decimal {
 }
 
 /** The number has at most so many `digits` after the point that are not zero. */
-export function fitsDigits(value: Decimal, digits: number): boolean {
-  return value % stepOf(digits) === 0n;
-}
+export const fitsDigits = (value: Decimal, digits: number) => value % stepOf(digits) === 0n;
 
 /** One unit of the last of so many `digits` after the point. */
 export function stepOf(digits: number): Decimal {

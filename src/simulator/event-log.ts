@@ -97,10 +97,8 @@ export function createJournal<Body extends object>(capacity: number): Journal<Bo
 /** Names that a client sent could carry control sequences for the terminal that shows them. */
 const printable = (text: string) => text.replace(/[^ -~]/g, '?');
 
-type Told = { readonly [Kind in keyof Bodies]?: (event: Bodies[Kind]) => string | null };
-
 /** What a reader wants to see of an event, in plain words; routine such as renewals is left out. */
-const TOLD: Told = {
+const TOLD: { readonly [Kind in keyof Bodies]?: (event: Bodies[Kind]) => string | null } = {
   'timer-armed'({ market, timeoutSeconds, types, cancellationTime }) {
     const scope = types === null ? 'all orders' : `${types.join(' and ')} orders`;
     const due = timeOfDay(cancellationTime * 1000);

@@ -116,9 +116,8 @@ function timeoutProblem(timeout: unknown): string | null {
   if (timeout === undefined) return 'field is required.';
   if (timeout === null) return null;
   if (timeout === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
-  if (typeof timeout !== 'string' || !/^-?\d+(\.\d+)?$/.test(timeout)) {
+  if (typeof timeout !== 'string' || !/^-?\d+(\.\d+)?$/.test(timeout))
     return 'must be a numeric string or null.';
-  }
   const seconds = Number(timeout);
   if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;
   if (seconds > MAX_TIMEOUT_SECONDS) return `should be at most ${MAX_TIMEOUT_SECONDS}.`;
@@ -129,12 +128,9 @@ function timeoutProblem(timeout: unknown): string | null {
 function typesProblem(types: unknown): string | null {
   if (types === null) return null;
   if (!Array.isArray(types)) return 'must be an array or null.';
-  if (types.length === 0 || types.length > ORDER_TYPES.length) {
+  if (types.length === 0 || types.length > ORDER_TYPES.length)
     return `should have from 1 to ${ORDER_TYPES.length} items, or be null for all order types.`;
-  }
   return types.every(isOrderType) ? null : `may contain only: ${ORDER_TYPES.join(', ')}.`;
 }
 
-function isOrderType(value: unknown): value is OrderType {
-  return ORDER_TYPES.some((type) => type === value);
-}
+const isOrderType = (value: unknown): value is OrderType => ORDER_TYPES.some((type) => type === value);

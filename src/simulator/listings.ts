@@ -58,9 +58,7 @@ export function readTicker({ body, termsOf }: Call): Answer {
   const terms = termsOf(String(body['market']));
   if (terms === null) return refuse(422, 31, 'Market is not available');
   const step = stepOf(terms.moneyPrecision);
-  const last = formatDecimal(terms.price);
-  const bid = formatDecimal(terms.price - step);
-  const ask = formatDecimal(terms.price + step);
+  const [bid, last, ask] = [-step, 0n, step].map((aside) => formatDecimal(terms.price + aside));
   const traded = { volume: '0', deal: '0', change: '0' };
   const result = { bid, ask, open: last, high: last, low: last, last, ...traded };
   return done({ success: true, message: '', result });

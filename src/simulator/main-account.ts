@@ -207,7 +207,7 @@ function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | 
 /** That of the live exchange. */
 const CODES_LIMIT = 30;
 
-/** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. They follow from the seed alone. */
+/** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. */
 export function listMyCodes(call: Call): Answer {
   const { account, body, profile, seed, codes } = call;
   const { limit = CODES_LIMIT, offset = 0 } = body;

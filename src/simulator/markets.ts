@@ -17,9 +17,7 @@ export const DEMO_MARKETS = [
 const FORM = new RegExp(MARKET_PATTERN);
 
 /** The name has the form `<BASE>_<QUOTE>` in capital letters and digits. */
-export function isMarketName(name: string): boolean {
-  return FORM.test(name);
-}
+export const isMarketName = (name: string): boolean => FORM.test(name);
 
 /** On what terms market orders of a market are filled. Amounts and prices are decimal strings. */
 export interface MarketTerms {

@@ -153,8 +153,8 @@ function createFiring(clock: ExchangeClock, exchange: SimulatedExchange): () => 
 }
 
 /**
- * Fastify answers the control endpoints. What is the exchange's goes past it: its bytes must arrive as they were sent,
- * and no page of a framework may stand in for a documented error.
+ * Fastify answers the control endpoints. The exchange's own requests go past it: their bytes must arrive as they were
+ * sent, and no page of a framework may stand in for a documented error.
  */
 function createApp(serveExchange: RequestListener): FastifyInstance {
   return fastify({
