@@ -1,4 +1,5 @@
-import type { OrderType } from '../../src/core/events.ts';
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
+import { ORDER_TYPES } from '../../src/core/events.ts';
 
 /** What a fault strikes, and so what its `target` is an index of. */
 export type Struck =
@@ -102,70 +103,87 @@ export const FAULTS = {
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
 
-/** One fault. Moments and lengths in true milliseconds since the start of the run. */
-export interface Fault {
-  readonly kind: FaultKind;
-  readonly atMs: number;
-  readonly forMs: number;
-  /** Share of the requests that it hits, 0 to 1; of a neighbour the share of the limit, 0 to 2. */
-  readonly share: number;
-  /** Size where it has one: a delay, a step of a clock; milliseconds. */
-  readonly sizeMs: number;
-  /** Index of what it strikes; -1 for all requests, and for the exchange. */
-  readonly target: number;
-}
-
-export interface PlannedMarket {
-  readonly market: string;
-  readonly timeoutSeconds: number;
-  readonly types: readonly OrderType[] | null;
-  readonly bot: number;
-  readonly renewEverySeconds?: number;
-}
-
-export interface PlannedDaemon {
-  readonly startMs: number;
-  readonly driftPpm: number;
-  readonly wallOffsetMs: number;
-  readonly policy: 'delete' | 'keep' | 'handoff';
-  /** Index of its API key: daemons with the same one were started twice. */
-  readonly key: number;
-}
-
 /** Where a watched bot's signs of life come from. */
 export const EVIDENCE_MODES = ['beat', 'file', 'http', 'process'] as const;
-export type EvidenceMode = (typeof EVIDENCE_MODES)[number];
+export const DAY_MS = 86_400_000;
+const MOST_MARKETS = 1000;
+const MOST_DAEMONS = 8;
+/** Two clocks drift apart by at most this: what belief gives away on both sides. */
+export const DRIFT_PPM = 200;
 
-/** A whole run as data: equal plans give byte-identical runs. */
-export interface Plan {
+const number = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
+const whole = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum });
+const oneOf = <const Words extends readonly string[]>(...words: Words) =>
+  Type.Unsafe<Words[number]>({ enum: words });
+const list = <Item extends TSchema>(items: Item, minItems: number, maxItems: number, uniqueItems = false) =>
+  Type.Unsafe<readonly Static<Item>[]>({ type: 'array', items, minItems, maxItems, uniqueItems });
+const record = <Fields extends TProperties>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false });
+
+/** One fault. Moments and lengths in true milliseconds since the start of the run. */
+const FAULT = record({
+  kind: oneOf(...FAULT_KINDS),
+  atMs: number(0, DAY_MS),
+  forMs: number(0, DAY_MS),
+  /** Share of the requests that it hits, 0 to 1; of a neighbour the share of the limit, 0 to 2. */
+  share: number(0, 2),
+  /** Size where it has one: a delay, a step of a clock; milliseconds. */
+  sizeMs: number(-DAY_MS, DAY_MS),
+  /** Index of what it strikes; -1 for all requests, and for the exchange. */
+  target: whole(-1, MOST_MARKETS - 1),
+});
+export interface Fault extends Readonly<Static<typeof FAULT>> {}
+
+const MARKET = record({
+  market: Type.String({ format: 'market' }),
+  timeoutSeconds: whole(5, 600),
+  types: Type.Union([Type.Null(), list(oneOf(...ORDER_TYPES), 1, ORDER_TYPES.length, true)]),
+  bot: whole(0, MOST_MARKETS - 1),
+  renewEverySeconds: Type.Optional(number(1, 200)),
+});
+export interface PlannedMarket extends Readonly<Static<typeof MARKET>> {}
+
+const DAEMON = record({
+  startMs: number(0, DAY_MS),
+  driftPpm: number(-DRIFT_PPM, DRIFT_PPM),
+  wallOffsetMs: number(-DAY_MS, DAY_MS),
+  policy: oneOf('delete', 'keep', 'handoff'),
+  /** Index of its API key: daemons with the same one were started twice. */
+  key: whole(0, MOST_DAEMONS - 1),
+});
+export interface PlannedDaemon extends Readonly<Static<typeof DAEMON>> {}
+
+/** A whole run as data: equal plans give byte-identical runs. Every field is given but for the optional ones, none is unknown. */
+export const PLAN = record({
   /** What this plan found, in a sentence; for plans that are kept. */
-  readonly found?: string;
-  readonly seed: number;
+  found: Type.Optional(Type.String()),
+  seed: whole(0, 2 ** 32 - 1),
   /** Faults happen until here; after it everything must come right again. */
-  readonly faultyMs: number;
-  readonly markets: readonly PlannedMarket[];
-  readonly daemons: readonly PlannedDaemon[];
-  readonly bots: number;
+  faultyMs: number(1, DAY_MS),
+  markets: list(MARKET, 1, MOST_MARKETS),
+  daemons: list(DAEMON, 1, MOST_DAEMONS),
+  bots: whole(1, MOST_MARKETS),
   /** Base addresses; more than one serve the same account. */
-  readonly bases: number;
-  readonly nonce: 'increasing' | 'window';
-  readonly watched: boolean;
+  bases: whole(1, 4),
+  nonce: oneOf('increasing', 'window'),
+  watched: Type.Boolean(),
   /** How the bots are watched; `beat` where it is not given. */
-  readonly evidence?: EvidenceMode;
-  readonly onStale: 'expire' | 'trip';
+  evidence: Type.Optional(oneOf(...EVIDENCE_MODES)),
+  onStale: oneOf('expire', 'trip'),
   /** `rearm` where it is not given. */
-  readonly onLapse?: 'rearm' | 'hold';
-  readonly roundTripMs: number;
-  readonly profile: 'documented' | 'live';
-  readonly rounding: 'floor' | 'round' | 'ceil';
-  readonly cancellationDelayMs: number;
-  readonly serverDriftPpm: number;
+  onLapse: Type.Optional(oneOf('rearm', 'hold')),
+  roundTripMs: number(0.1, 2000),
+  profile: oneOf('documented', 'live'),
+  rounding: oneOf('floor', 'round', 'ceil'),
+  cancellationDelayMs: number(0, 60_000),
+  serverDriftPpm: number(-DRIFT_PPM, DRIFT_PPM),
   /** Requests per 10 s that a daemon may write. */
-  readonly budgetRequests: number;
+  budgetRequests: whole(1, 10_000),
   /** Requests per 10 s that the exchange takes from all of them together. */
-  readonly limitRequests: number;
-  readonly faults: readonly Fault[];
-}
+  limitRequests: whole(1, 10_000),
+  faults: list(FAULT, 0, 10_000),
+});
+export interface Plan extends Readonly<Static<typeof PLAN>> {}
 
 /** Longest time that a request travels in a simulated network: what `requestLifetimeSeconds` promises. */
 export const REQUEST_LIFETIME_MS = 10_000;
@@ -184,29 +202,19 @@ const LINE_WIDTH = 110;
 
 /** A plan as JSON for a file: a line for each field, market, daemon and fault, as the formatter would set it. */
 export function printPlan(plan: Plan): string {
-  const fields = Object.entries(plan).map(([name, value]) =>
-    printField(`  ${JSON.stringify(name)}: `, value),
-  );
+  const fields = Object.entries(plan).map(([name, value]) => {
+    const start = `  ${JSON.stringify(name)}: `;
+    if (!Array.isArray(value)) return start + JSON.stringify(value);
+    const items = value.map(printItem);
+    const line = `${start}[${items.join(', ')}]`;
+    return line.length < LINE_WIDTH ? line : `${start}[\n    ${items.join(',\n    ')}\n  ]`;
+  });
   return `{\n${fields.join(',\n')}\n}\n`;
 }
 
-function printField(start: string, value: unknown): string {
-  if (!Array.isArray(value)) return `${start}${JSON.stringify(value)}`;
-  const items = value.map(printItem);
-  const line = `${start}[${items.join(', ')}]`;
-  if (line.length < LINE_WIDTH) return line;
-  return `${start}[\n${items.map((item) => `    ${item}`).join(',\n')}\n  ]`;
-}
-
+/** Names hold no brackets: a space beside one is of the layout. */
 function printItem(item: object): string {
-  const members = Object.entries(item).map(
-    ([name, value]) => `${JSON.stringify(name)}: ${printValue(value)}`,
-  );
-  return `{ ${members.join(', ')} }`;
-}
-
-function printValue(value: unknown): string {
-  return Array.isArray(value)
-    ? `[${value.map((one) => JSON.stringify(one)).join(', ')}]`
-    : JSON.stringify(value);
+  return JSON.stringify(item, null, 1)
+    .replaceAll(/\n */g, ' ')
+    .replaceAll(/(?<=\[) | (?=\])/g, '');
 }
