@@ -15,30 +15,32 @@ const LIVES = 8;
 const NAME_WIDTH = 23;
 const LINE_WIDTH = 98;
 
+type Given = Pick<CompareOptions, 'samples' | 'seed' | 'roundTripMs'> & { readonly alone: boolean };
+
+/** Our own rule draws nothing at random: alone, one life shows all of it. */
+const optionsOf = ({ alone, ...given }: Given) => ({ ...given, phases: PHASES, lives: alone ? 1 : LIVES });
+const rulesOf = ({ alone }: Given) => (alone ? [PRODUCTION_RULE] : COMPARED_RULES);
+
 /** The renewal rules of other clients and that of this daemon through the same simulated outages, as a table or JSON. */
 export function compareCommand(
-  flags: Pick<CompareOptions, 'samples' | 'seed' | 'roundTripMs'> & {
-    readonly json: boolean;
-    readonly alone: boolean;
-  },
+  { json, ...given }: Given & { readonly json: boolean },
   out: (line: string) => void,
 ): void {
-  const { json, alone, ...given } = flags;
-  // Our own rule draws nothing at random: one life shows all of it.
-  const options = { ...given, phases: PHASES, lives: alone ? 1 : LIVES };
-  const rules = alone ? [PRODUCTION_RULE] : COMPARED_RULES;
   if (json) {
-    out(JSON.stringify(asData(options, rules), null, 2));
+    out(JSON.stringify(compared(given), null, 2));
     return;
   }
+  const [options, rules] = [optionsOf(given), rulesOf(given)];
   for (const line of legend(options, rules)) out(line);
   for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS)
     for (const line of table(compareAt(timeoutSeconds, options, rules))) out(line);
 }
 
-function asData(options: CompareOptions, compared: readonly Rule[]): unknown {
+/** The same as data. */
+export function compared(given: Given) {
+  const options = optionsOf(given);
   const timeouts = COMPARED_TIMEOUTS_SECONDS.map((seconds) => {
-    const { timeoutSeconds, rows, ahead } = compareAt(seconds, options, compared);
+    const { timeoutSeconds, rows, ahead } = compareAt(seconds, options, rulesOf(given));
     const rules = rows.map(({ rule, ...figures }) => ({ rule: rule.name, ...figures }));
     return { timeoutSeconds, rules, ahead };
   });

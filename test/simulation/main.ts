@@ -21,9 +21,7 @@ export interface Terminal {
 }
 
 /** Something that the caller must correct. */
-export class FlagError extends Error {
-  override readonly name = 'FlagError';
-}
+class FlagError extends Error {}
 
 const HELP = `npm run simulate -- [flags]    seeded random faults on virtual time, every promise checked
   --seeds COUNT    how many seeds to run (default: 100)
@@ -54,97 +52,77 @@ export function freshSeed(): number {
 }
 
 /** Runs `simulate` or `compare` with its flags and resolves with the exit code. */
-export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
-  const [command, ...flags] = args;
+export async function main(given: readonly string[], terminal: Terminal): Promise<number> {
+  const [command, ...args] = given;
   try {
-    if (flags.includes('--help')) {
+    if (args.includes('--help')) {
       terminal.out(HELP);
       return OK;
     }
-    if (command === 'simulate') return await simulate(flags, terminal);
-    if (command === 'compare') {
-      // Loads the configuration too, which nobody else here needs.
-      const { compareCommand } = await import('./compare-report.ts');
-      compareCommand(readCompareFlags(flags), terminal.out);
-      return OK;
-    }
+    if (command === 'simulate') return await simulate(args, terminal);
+    if (command === 'compare') return await compare(args, terminal);
     throw new FlagError(`the command is ${command ?? 'missing'}; allowed: simulate, compare`);
   } catch (error) {
-    if (!(error instanceof FlagError)) throw error;
-    terminal.err(`${command}: ${error.message}`);
+    const isUnknown =
+      error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+    if (!(isUnknown || error instanceof FlagError)) throw error;
+    terminal.err(`${command}: ${whyNot(error).split('\n')[0]}`);
     return USAGE;
   }
 }
 
-function parse<Names extends string>(args: string[], texts: readonly Names[], switches: readonly string[]) {
-  const options = Object.fromEntries([
-    ...texts.map((name) => [name, { type: 'string' }] as const),
-    ...switches.map((name) => [name, { type: 'boolean' }] as const),
-  ]);
-  try {
-    const values: Readonly<Record<string, unknown>> = parseArgs({ args, options }).values;
-    const text = (name: Names) => {
-      const value = values[name];
-      return typeof value === 'string' ? value : undefined;
-    };
-    return {
-      has: (name: string) => values[name] === true,
-      text,
-      whole(name: Names, low: number, high: number): number | undefined {
-        const given = text(name);
-        if (given === undefined) return undefined;
-        const value = /^\d{1,10}$/.test(given) ? Number(given) : Number.NaN;
-        if (value >= low && value <= high) return value;
-        throw new FlagError(`--${name} is ${given}; allowed: a whole number from ${low} to ${high}`);
-      },
-    };
-  } catch (error) {
-    if (error instanceof FlagError) throw error;
-    throw new FlagError(whyNot(error).split('\n')[0] ?? '');
-  }
+const TEXT = { type: 'string' } as const;
+const SWITCH = { type: 'boolean', default: false } as const;
+
+function whole(name: string, given: string, low: number, high: number): number {
+  const value = /^\d{1,10}$/.test(given) ? Number(given) : Number.NaN;
+  if (value >= low && value <= high) return value;
+  throw new FlagError(`--${name} is ${given}; allowed: a whole number from ${low} to ${high}`);
 }
 
-function readCompareFlags(args: string[]) {
-  const flags = parse(args, ['samples', 'seed', 'round-trip'], ['json', 'alone']);
-  return {
-    json: flags.has('json'),
-    alone: flags.has('alone'),
-    samples: flags.whole('samples', 1, 100_000) ?? 200,
-    seed: flags.whole('seed', 0, 2 ** 31) ?? 1,
-    roundTripMs: flags.whole('round-trip', 1, 400) ?? 100,
+async function compare(args: string[], { out }: Terminal): Promise<number> {
+  const options = { samples: TEXT, seed: TEXT, 'round-trip': TEXT, json: SWITCH, alone: SWITCH };
+  const { json, alone, samples = '200', seed = '1', ...flags } = parseArgs({ args, options }).values;
+  // Loads the configuration too, which nobody else here needs.
+  const { compareCommand } = await import('./compare-report.ts');
+  const given = {
+    json,
+    alone,
+    samples: whole('samples', samples, 1, 100_000),
+    seed: whole('seed', seed, 0, 2 ** 31),
+    roundTripMs: whole('round-trip', flags['round-trip'] ?? '100', 1, 400),
   };
+  compareCommand(given, out);
+  return OK;
 }
 
 async function simulate(args: string[], terminal: Terminal): Promise<number> {
-  const flags = parse(args, ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'], ['first', 'log', 'no-shrink']);
-  const seeds = flags.whole('seeds', 1, LAST_SEED);
-  const hours = readHours(flags.text('hours'));
-  const plan = flags.text('plan');
-  const log = flags.has('log');
+  const texts = { seeds: TEXT, seed: TEXT, hours: TEXT, plan: TEXT, jobs: TEXT, out: TEXT };
+  const options = { ...texts, first: SWITCH, log: SWITCH, 'no-shrink': SWITCH };
+  const { values: flags } = parseArgs({ args, options });
+  const { plan, log, first, jobs = '2' } = flags;
+  const most = flags.seeds === undefined ? undefined : whole('seeds', flags.seeds, 1, LAST_SEED);
+  const hours = flags.hours === undefined ? undefined : readHours(flags.hours);
   if (plan !== undefined) {
-    if (seeds !== undefined || hours !== undefined)
+    if (most !== undefined || hours !== undefined)
       throw new FlagError('--plan runs one plan; leave out --seeds and --hours');
     return runOne(`plan ${plan}`, readPlan(plan), log, terminal);
   }
-  const firstSeed = flags.whole('seed', 0, LAST_SEED) ?? freshSeed();
+  const firstSeed = flags.seed === undefined ? freshSeed() : whole('seed', flags.seed, 0, LAST_SEED);
   if (log) {
-    if ((seeds ?? 1) > 1 || hours !== undefined)
+    if ((most ?? 1) > 1 || hours !== undefined)
       throw new FlagError('--log prints the events of one seed; leave out --seeds and --hours');
     return runOne(`seed ${firstSeed}`, planOf(firstSeed), true, terminal);
   }
-  const first = flags.has('first');
-  return runMany(
-    {
-      firstSeed,
-      seeds: Math.min(seeds ?? (hours === undefined ? SEEDS : LAST_SEED), LAST_SEED - firstSeed + 1),
-      simulatedMs: hours === undefined ? Number.POSITIVE_INFINITY : hours * HOUR_MS,
-      threads: flags.whole('jobs', 1, 256) ?? 2,
-      first,
-      shrinks: !first && !flags.has('no-shrink'),
-    },
-    flags.text('out') ?? '.',
-    terminal,
-  );
+  const swarm = {
+    firstSeed,
+    seeds: Math.min(most ?? (hours === undefined ? SEEDS : LAST_SEED), LAST_SEED - firstSeed + 1),
+    simulatedMs: (hours ?? Number.POSITIVE_INFINITY) * HOUR_MS,
+    threads: whole('jobs', jobs, 1, 256),
+    first,
+    shrinks: !first && !flags['no-shrink'],
+  };
+  return runMany(swarm, flags.out ?? '.', terminal);
 }
 
 function runOne(name: string, plan: Plan, log: boolean, { out }: Terminal): number {
@@ -157,36 +135,30 @@ function runOne(name: string, plan: Plan, log: boolean, { out }: Terminal): numb
 }
 
 async function runMany(
-  many: Required<Omit<SwarmOptions, 'onProgress'>>,
+  swarm: SwarmOptions & { readonly simulatedMs: number },
   folder: string,
   { out, err, watched }: Terminal,
 ): Promise<number> {
-  const onProgress = watched ? createProgressReport(many, err) : () => undefined;
-  const { seeds, simulatedMs, requests, cpuSeconds, failing } = await runSwarm({ ...many, onProgress });
+  let said = 0;
+  /** Says how far it is, a number of times in all. */
+  function onProgress({ seeds, simulatedMs, failing }: Progress): void {
+    const share = Math.max(seeds / swarm.seeds, simulatedMs / swarm.simulatedMs);
+    const step = Math.floor(share * PROGRESS_STEPS);
+    if (!watched || step <= said) return;
+    said = step;
+    const percent = `${Math.min(100, step * (100 / PROGRESS_STEPS))} %`.padStart(5);
+    err(`${percent}  ${seeds} seeds, ${inHours(simulatedMs)} simulated, ${failing} failing`);
+  }
+  const { seeds, simulatedMs, requests, cpuSeconds, failing } = await runSwarm({ ...swarm, onProgress });
   const speed = simulatedMs / HOUR_MS / Math.max(cpuSeconds, 0.001);
+  const simulated = inHours(simulatedMs);
   out(
-    `${seeds} seeds from ${many.firstSeed} on, ${inHours(simulatedMs)} simulated, ${requests} requests to the exchange.`,
+    `${seeds} seeds from ${swarm.firstSeed} on, ${simulated} simulated, ${requests} requests to the exchange.`,
   );
   out(`${speed.toFixed(2)} simulated hours per CPU second.`);
   out(failing.length === 0 ? 'Every promise held.' : `Seeds that broke a promise: ${failing.length}.`);
   for (const one of failing) for (const line of describeFailing(one, folder)) out(line);
   return failing.length === 0 ? OK : BROKEN;
-}
-
-/** Says how far it is, a number of times in all. */
-function createProgressReport(
-  many: Pick<SwarmOptions, 'seeds'> & { readonly simulatedMs: number },
-  say: (line: string) => void,
-): (progress: Progress) => void {
-  let said = 0;
-  return ({ seeds, simulatedMs, failing }) => {
-    const share = Math.max(seeds / many.seeds, simulatedMs / many.simulatedMs);
-    const step = Math.floor(share * PROGRESS_STEPS);
-    if (step <= said) return;
-    said = step;
-    const percent = `${Math.min(100, step * (100 / PROGRESS_STEPS))} %`.padStart(5);
-    say(`${percent}  ${seeds} seeds, ${inHours(simulatedMs)} simulated, ${failing} failing`);
-  };
 }
 
 function describeFailing({ seed, violation, shrunk }: Failing, folder: string): string[] {
@@ -196,21 +168,17 @@ function describeFailing({ seed, violation, shrunk }: Failing, folder: string): 
     return [broken, `  not shrunk, others came first; replay: npm run simulate -- --seed ${seed} --log`];
   const file = join(folder, `simulate-${seed}.json`);
   const found = `Seed ${seed} broke ${shrunk.violation.invariant}: ${shrunk.violation.text}`;
-  write(file, printPlan({ found, ...shrunk.plan }));
+  try {
+    writeFileSync(file, printPlan({ found, ...shrunk.plan }));
+  } catch (error) {
+    throw new FlagError(`--out: cannot write ${file}: ${whyNot(error)}`, { cause: error });
+  }
   const faults = shrunk.plan.faults.length;
   return [
     broken,
     `  shrunk to ${faults} ${faults === 1 ? 'fault' : 'faults'} in ${shrunk.runs} runs: ${file}`,
     `  replay: npm run simulate -- --plan ${file} --log`,
   ];
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(file, text);
-  } catch (error) {
-    throw new FlagError(`--out: cannot write ${file}: ${whyNot(error)}`);
-  }
 }
 
 function readPlan(file: string): Plan {
@@ -225,24 +193,15 @@ function readPlan(file: string): Plan {
   return parsed.plan;
 }
 
-function readHours(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function readHours(text: string): number {
   const value = /^\d{1,7}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
   if (value > 0) return value;
   throw new FlagError(`--hours is ${text}; allowed: a number of hours such as 0.5 or 24`);
 }
 
-function whyNot(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function inSeconds(ms: number): string {
-  return `${(ms / 1000).toFixed(3)} s`;
-}
-
-function inHours(ms: number): string {
-  return `${(ms / HOUR_MS).toFixed(1)} h`;
-}
+const whyNot = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const inSeconds = (ms: number) => `${(ms / 1000).toFixed(3)} s`;
+const inHours = (ms: number) => `${(ms / HOUR_MS).toFixed(1)} h`;
 
 if (import.meta.main) {
   process.exitCode = await main(process.argv.slice(2), {

@@ -19,7 +19,7 @@ export interface Planting {
 export const SEEDS = 300;
 
 /** A bug of lease keepers. */
-interface PlantedBug extends Planting {
+export interface PlantedBug extends Planting {
   /** The first seed that shows it, by what the test prints where another one does; or a kept plan, where a seed hardly does. */
   readonly shownBy: number | `${string}.json`;
   /** Words of the first promise that is broken. */

@@ -1,11 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { paragraph, table } from '../docs/markdown.ts';
+import type * as Compare from './compare-report.ts';
 import { freshSeed } from './main.ts';
-import { type Planting, plant, ROOT, RULES } from './planted.ts';
+import { RULES } from './planted.ts';
+import { importPlanted } from './planting.ts';
+import { runSwarm } from './threads.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
@@ -28,62 +28,38 @@ const { values: flags } = parseArgs({
   },
 });
 
-interface Measured {
-  readonly broken: number;
-  readonly first: string;
-  readonly requests: number;
-  /** The longest outage that is survived at the worst moment, as a share of T. */
-  readonly refused: readonly number[];
-  readonly blackHole: readonly number[];
-}
+type Measured = Awaited<ReturnType<typeof measure>>;
 
-interface Worst {
-  readonly worst: number;
-}
-
-function measure(folder: string): Measured {
-  const main = join(folder, 'test/simulation/main.ts');
-  const { seed, seeds, jobs } = flags;
-  const swarm = [main, 'simulate', '--no-shrink', '--seed', seed, '--seeds', seeds, '--jobs', jobs];
-  const out = spawnSync(process.execPath, swarm, { encoding: 'utf8' }).stdout;
-  const compare = [main, 'compare', '--alone', '--json', '--samples', '1'];
-  const compared: { timeouts: { rules: { survival: { refused: Worst; 'black hole': Worst } }[] }[] } =
-    JSON.parse(execFileSync(process.execPath, compare, { encoding: 'utf8' }));
-  const survivals = compared.timeouts.flatMap(({ rules }) => rules.map(({ survival }) => survival));
+/** Without the rule of this name; with all of them where none is given. */
+async function measure(planted?: string) {
+  const [firstSeed = 0, seeds = 0, threads = 0] = [flags.seed, flags.seeds, flags.jobs].map(Number);
+  const { failing, requests } = await runSwarm({ firstSeed, seeds, threads, shrinks: false, planted });
+  const { compared } = await (planted === undefined
+    ? import('./compare-report.ts')
+    : importPlanted<typeof Compare>('compare-report.ts', planted));
+  const { timeouts } = compared({ alone: true, samples: 1, seed: 1, roundTripMs: 100 });
   return {
-    broken: Number(/broke a promise: (\d+)/.exec(out)?.[1] ?? 0),
-    first: /^seed \d+: ([^,]+),/m.exec(out)?.[1] ?? '',
-    requests: Number(/(\d+) requests to/.exec(out)?.[1]),
-    refused: survivals.map(({ refused }) => refused.worst),
-    blackHole: survivals.map(({ 'black hole': { worst } }) => worst),
+    broken: failing.length,
+    first: failing[0]?.violation.invariant ?? '',
+    requests,
+    /** The longest outage that is survived at the worst moment, as a share of T. */
+    survivals: timeouts.flatMap(({ rules }) => rules.map(({ survival }) => survival)),
   };
-}
-
-function measureWith(rule: Planting): Measured {
-  const changed = plant(rule);
-  const folder = mkdtempSync(join(tmpdir(), 'rule-cost-'));
-  try {
-    for (const part of ['src', 'test/simulation', 'package.json'])
-      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    for (const [file, text] of changed) writeFileSync(join(folder, file), text);
-    return measure(folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 const percent = (share: number) => (100 * share).toFixed(1);
 
-function row(name: string, { broken, first, requests, refused, blackHole }: Measured): string[] {
-  const survives = refused.map((share, place) => `${percent(share)} / ${percent(blackHole[place] ?? 0)}`);
+function row(name: string, { broken, first, requests, survivals }: Measured): string[] {
+  const survives = survivals.map(
+    ({ refused, 'black hole': hole }) => `${percent(refused.worst)} / ${percent(hole.worst)}`,
+  );
   const cells = [name, String(broken), first, percent(requests / whole.requests), ...survives];
   console.log(cells.join(' | '));
   return cells;
 }
 
 const rules = RULES.filter(({ name }) => flags.rule?.includes(name) ?? true);
-const whole = measureWith({ name: 'nothing', edits: [] });
+const whole = await measure();
 const head = [
   'Without',
   'Seeds',
@@ -91,7 +67,8 @@ const head = [
   'Requests',
   ...TIMEOUTS.map((seconds) => `T = ${seconds} s`),
 ];
-const rows = [row('nothing', whole), ...rules.map((rule) => row(rule.name, measureWith(rule)))];
+const rows = [row('nothing', whole)];
+for (const { name } of rules) rows.push(row(name, await measure(name)));
 if (flags.doc) {
   const [withAll = [], ...without] = rows;
   const changes = ([, broken, , , ...survives]: readonly string[]) =>
