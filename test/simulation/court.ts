@@ -1,4 +1,4 @@
-import type { BotWord, CoreSettings } from '../../src/core/events.ts';
+import type { BotWord, CoreSettings, Purpose } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreView } from '../../src/core/view.ts';
 import type { Keeper } from '../../src/keeper.ts';
@@ -300,6 +300,16 @@ interface MarketLog {
   later: readonly number[];
   /** When deletes left that were never confirmed, on the same clock. */
   deletes: readonly number[];
+  /** What was decided on, in the order of signing. */
+  readonly decided: Decision[];
+}
+
+/** What a daemon had decided on when a request of its market was signed. */
+interface Decision {
+  readonly purpose: Purpose;
+  readonly atMs: number;
+  /** The same on the monotonic clock of the host. */
+  readonly monoMs: number;
 }
 
 const NEVER_MS = Number.NEGATIVE_INFINITY;
@@ -311,6 +321,7 @@ const NOTHING_WRITTEN: MarketLog = {
   full: { untilMs: NEVER_MS, oldestMs: NEVER_MS },
   later: [],
   deletes: [],
+  decided: [],
 };
 
 /** No more requests of a market are on their way at a time. */
@@ -318,7 +329,7 @@ export const MOST_IN_FLIGHT = 3;
 
 /** The requests on the wire and the answers that the daemons told of. */
 export function createWireLog(nowMs: () => number) {
-  const of = perMarket((): MarketLog => ({ ...NOTHING_WRITTEN }));
+  const of = perMarket((): MarketLog => ({ ...NOTHING_WRITTEN, decided: [] }));
   const troublesOf = perKey((_by: Incarnation) => ({ count: 0 }));
   return {
     of,
@@ -343,8 +354,12 @@ export function createWireLog(nowMs: () => number) {
     onNotice(by: Incarnation, notice: Notice): void {
       if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') troublesOf(by).count += 1;
       if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') troublesOf(by).count -= 1;
-      // One that finds no connection is never written.
-      if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
+      if (notice.kind === 'attempt') {
+        const log = of(by, notice.market);
+        // One that finds no connection is never written.
+        log.triedMs = nowMs();
+        log.decided.push({ purpose: notice.purpose, atMs: nowMs(), monoMs: by.clock.now().monoMs });
+      }
       // What a reload brings back after that was never armed.
       if (notice.kind === 'removed') of(by, notice.market).confirmedMs = NEVER_MS;
       if (notice.kind !== 'renewed' && notice.kind !== 'deleted') return;
@@ -401,6 +416,43 @@ export interface Court {
   readonly running: ReadonlyMap<number, Incarnation>;
   readonly blame: (invariant: Invariant, text: string) => void;
 }
+
+/** A request's first byte leaves. */
+interface Writing {
+  readonly by: Incarnation;
+  readonly truth: Truth;
+  readonly sent: Sent;
+  readonly nonce: string;
+  /** Null for a delete. */
+  readonly timeoutSeconds: number | null;
+  /** What had been decided; null where that is not known. */
+  readonly decision: Decision | null;
+  readonly purpose: Purpose;
+}
+
+/** What happens in a run, and what a judge is told of it. */
+interface Happenings {
+  /** A daemon took a step. */
+  readonly onTurn: [by: Incarnation];
+  readonly onNotice: [by: Incarnation, notice: Notice];
+  readonly onWrite: [writing: Writing];
+  /** A request has reached the exchange, or what stands before it. */
+  readonly onArrival: [by: Incarnation, market: string, sent: Sent];
+  /** A timer is armed, `anew` where none was there; `by` is null where it was nobody's of ours. */
+  readonly onArmed: [truth: Truth, by: Incarnation | null, anew: boolean];
+  /** The exchange carried a delete of this daemon out. */
+  readonly onDeleted: [truth: Truth, by: Incarnation, sent: Sent];
+  readonly onFired: [truth: Truth];
+  /** Something happened to the market's timer at the exchange. */
+  readonly onChanged: [truth: Truth];
+  /** The timer is wanted again. */
+  readonly onWanted: [market: string, by: Incarnation];
+  readonly onEnd: [];
+}
+export type Happening = keyof Happenings;
+export type Told<What extends Happening> = Happenings[What];
+/** A judge hears of what it wants to. */
+export type Listener = { readonly [What in Happening]?: (...told: Happenings[What]) => void };
 
 /** Clocks drift, events of one instant have an order: this much is not a violation. */
 export const TOLERANCE_MS = 20;

@@ -1,10 +1,10 @@
 import type { Purpose } from '../../src/core/events.ts';
-import type { Notice } from '../../src/core/notice.ts';
 import type { CoreView, MarketView } from '../../src/core/view.ts';
 import {
   BUDGET_MS,
   type Court,
   type Incarnation,
+  type Listener,
   nameOf,
   perMarket,
   type Sent,
@@ -17,7 +17,7 @@ import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 const TICK_MS = 250;
 
 /** Invariant 1: after every turn of a daemon, and every change of a timer, the true lapse lies between the two ends of what it believes. */
-export function createBeliefJudge(court: Court) {
+export function createBeliefJudge(court: Court): Listener {
   const { truthOf, running, nowMs, blame } = court;
 
   function judgeStart(incarnation: Incarnation, seen: MarketView, truth: Truth): void {
@@ -56,7 +56,6 @@ export function createBeliefJudge(court: Court) {
         if (truth !== undefined && nowMs() >= truth.brokenUntilMs) judge(incarnation, view, seen, truth);
       }
     },
-    /** Something happened to the market's timer at the exchange. */
     onChanged: (truth: Truth): void => {
       if (nowMs() < truth.brokenUntilMs) return;
       for (const incarnation of running.values()) {
@@ -74,16 +73,8 @@ export function createBeliefJudge(court: Court) {
 /** Two ticks of the core, in which a host may stand still before anybody can tell, and a little more. */
 const UNNOTICED_MS = 750;
 
-/** What a daemon had decided on when a request of its market was signed. */
-export interface Decision {
-  readonly purpose: Purpose;
-  readonly atMs: number;
-  /** The same on the monotonic clock of the host. */
-  readonly monoMs: number;
-}
-
 /** A request may leave so long after it was decided on: a connection was opened for it. */
-export function latestDepartureMs({ roundTripMs }: Plan): number {
+function latestDepartureMs({ roundTripMs }: Plan): number {
   return UNNOTICED_MS + roundTripMs;
 }
 
@@ -91,30 +82,17 @@ export function latestDepartureMs({ roundTripMs }: Plan): number {
  * Invariant 1, before anything is believed: the daemon counts a request, and how long it may still be carried out, from
  * the moment at which it decided on it. What stayed behind in a stall may not leave after it.
  */
-export function createDepartureJudge({ plan, nowMs, blame }: Court) {
+export function createDepartureJudge({ plan, nowMs, blame }: Court): Listener {
   const latestMs = latestDepartureMs(plan);
-  /** In the order of signing. */
-  const decided = perMarket((): Decision[] => []);
-
   return {
-    onNotice(incarnation: Incarnation, notice: Notice): void {
-      if (notice.kind !== 'attempt') return;
-      const { market, purpose } = notice;
-      const { monoMs } = incarnation.clock.now();
-      decided(incarnation, market).push({ purpose, atMs: nowMs(), monoMs });
-    },
-    /** A request's first byte leaves. Returns what had been decided; null where that is not known. */
-    onWrite(by: Incarnation, market: string, { nth }: Sent): Decision | null {
-      const decision = decided(by, market)[nth] ?? null;
-      if (decision === null) return null;
+    onWrite({ by, truth, decision }) {
+      if (decision === null) return;
       const { purpose, atMs, monoMs } = decision;
       // While the host sleeps, what is counted on that clock stands still: a trip or a delete may leave after it.
       const lateMs = purpose === 'renew' ? nowMs() - atMs : by.clock.now().monoMs - monoMs;
-      if (lateMs > latestMs) {
-        const said = `wrote a request ${lateMs.toFixed(0)} ms after it had decided on it`;
-        blame('1 belief', `${market}: ${nameOf(by)} ${said}`);
-      }
-      return decision;
+      if (lateMs <= latestMs) return;
+      const said = `wrote a request ${lateMs.toFixed(0)} ms after it had decided on it`;
+      blame('1 belief', `${truth.market}: ${nameOf(by)} ${said}`);
     },
   };
 }
@@ -186,20 +164,19 @@ export function createStrayJudge(court: Court) {
     blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
   }
 
-  return {
-    hasNoTime,
-    /** A request's first byte leaves. */
-    onWrite(truth: Truth, by: Incarnation, sent: Sent, purpose: Purpose): void {
+  const listener: Listener = {
+    onWrite({ truth, by, sent, purpose }) {
       if (purpose === 'renew') judgeRenewal(truth, by);
       else judgeEnd(truth, by, purpose);
-      if (purpose === 'delete' && by.stoppingMs !== null) postOf(by, truth.market).deletedInStop = true;
-      if (purpose === 'delete') return;
       const post = postOf(by, truth.market);
+      if (purpose === 'delete') {
+        if (by.stoppingMs !== null) post.deletedInStop = true;
+        return;
+      }
       post.onTheWay.set(sent, { purpose, leftMs: nowMs() });
       post.lastMonoMs = by.clock.now().monoMs;
     },
-    /** It has reached the exchange, or what stands before it. */
-    onArrival: (by: Incarnation, market: string, sent: Sent): boolean =>
-      postOf(by, market).onTheWay.delete(sent),
+    onArrival: (by, market, sent) => void postOf(by, market).onTheWay.delete(sent),
   };
+  return { ...listener, hasNoTime };
 }

@@ -3,9 +3,9 @@ import { isQuiet, PLENTY_REQUESTS } from './conditions.ts';
 import {
   type Court,
   type Incarnation,
+  type Listener,
   nameOf,
   perKey,
-  type Sent,
   TOLERANCE_MS,
   type Truth,
   TTL_MS,
@@ -16,28 +16,24 @@ const ROUNDING_MS = 1000;
 const TRIP_SECONDS = 5;
 
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
-export function createEvidenceJudge(court: Court) {
+export function createEvidenceJudge(court: Court): Listener {
   const { plan, truths, evidence, intents, nowMs, blame } = court;
   /** The end of the evidence up to which each market was judged. */
   const judgedMs = new Map<Truth, number>();
 
   return {
-    /** A renewal's first byte leaves. */
-    onRenewal(incarnation: Incarnation, truth: Truth, timeoutSeconds: number): void {
+    onWrite({ by, truth, timeoutSeconds }) {
+      if (timeoutSeconds === null) return;
       const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.longestMs > TRIP_SECONDS * 1000;
       if (cutsShort && plan.onStale === 'trip') return;
-      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs())
-        return;
-      const lateMs = nowMs() - evidence.allowedUntilMs(incarnation, truth.bot);
+      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
+      const lateMs = nowMs() - evidence.allowedUntilMs(by, truth.bot);
       if (lateMs <= TOLERANCE_MS) return;
-      blame(
-        '4 posthumous renewal',
-        `${truth.market}: ${nameOf(incarnation)} renewed ${lateMs.toFixed(0)} ms after the evidence ran out`,
-      );
+      const said = `renewed ${lateMs.toFixed(0)} ms after the evidence ran out`;
+      blame('4 posthumous renewal', `${truth.market}: ${nameOf(by)} ${said}`);
     },
-    /** The exchange carried a renewal of a daemon out. */
-    onArmed(truth: Truth, by: Incarnation): void {
-      if (truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
+    onArmed(truth, by) {
+      if (by === null || truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
       // An operator wants the orders gone, however long their bot has been dead.
       if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
       const boundMs =
@@ -48,13 +44,11 @@ export function createEvidenceJudge(court: Court) {
         plan.cancellationDelayMs;
       const lateMs = truth.firesMs - boundMs;
       if (lateMs <= TOLERANCE_MS) return;
-      blame(
-        '3 bounded kill',
-        `${truth.market}: fires ${lateMs.toFixed(0)} ms after the latest moment promised`,
-      );
+      const late = `${lateMs.toFixed(0)} ms`;
+      blame('3 bounded kill', `${truth.market}: fires ${late} after the latest moment promised`);
     },
-    /** A daemon took a step: what it should have cut short by now must have been. */
-    onTurn(incarnation: Incarnation): void {
+    /** What should have been cut short by now must have been. */
+    onTurn(incarnation) {
       if (plan.onStale !== 'trip') return;
       for (const truth of truths) {
         const deadMs = evidence.allowedUntilMs(incarnation, truth.bot);
@@ -62,11 +56,8 @@ export function createEvidenceJudge(court: Court) {
         judgedMs.set(truth, deadMs);
         const lateMs = (truth.firesMs ?? 0) - tripBoundMs(court, incarnation, truth);
         if (lateMs <= TOLERANCE_MS) continue;
-        const name = nameOf(incarnation);
-        blame(
-          '3 bounded kill',
-          `${truth.market}: ${name} did not cut it short, it fires ${lateMs.toFixed(0)} ms too late`,
-        );
+        const said = `did not cut it short, it fires ${lateMs.toFixed(0)} ms too late`;
+        blame('3 bounded kill', `${truth.market}: ${nameOf(incarnation)} ${said}`);
       }
     },
   };
@@ -114,8 +105,14 @@ interface Doings {
   left: ReadonlySet<string> | null;
 }
 
-/** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
-export function createDeleteJudge(court: Court) {
+/**
+ * Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. `hasNoTime`: a stop
+ * cannot wait for a renewal that is on its way.
+ */
+export function createDeleteJudge(
+  court: Court,
+  hasNoTime: (market: string, by: Incarnation) => boolean,
+): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const noted: Incarnation[] = [];
   const doingsOf = perKey((by: Incarnation): Doings => {
@@ -145,55 +142,48 @@ export function createDeleteJudge(court: Court) {
     blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
 
   return {
-    /** The timer is wanted again: what is armed from here on is no renewal after a delete. */
-    onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
-    /** A delete's first byte leaves. */
-    onWrite(truth: Truth, by: Incarnation, { number }: Sent): void {
+    /** What is armed from here on is no renewal after a delete. */
+    onWanted: (market, by) => void doingsOf(by).deleted.delete(market),
+    onWrite({ truth, by, sent, timeoutSeconds }) {
+      if (timeoutSeconds !== null) return;
       if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
-      if (isEarned(court, truth, by)) doingsOf(by).earned.add(number);
+      if (isEarned(court, truth, by)) doingsOf(by).earned.add(sent.number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
       judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
     },
-    onNotice(incarnation: Incarnation, notice: Notice): void {
-      if (notice.kind === 'attempt' && notice.purpose !== 'delete')
-        doingsOf(incarnation).armed.add(notice.market);
+    onNotice(by, notice) {
+      if (notice.kind === 'attempt' && notice.purpose !== 'delete') doingsOf(by).armed.add(notice.market);
+      if (notice.kind !== 'stopped') return;
+      const doings = doingsOf(by);
+      doings.left = new Set(notice.left.map(({ market }) => market));
+      for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, by);
+      judgeLeft(court, by, notice.left, doings.tried);
     },
-    /** The exchange carried a renewal of this daemon out; `hasNoTime`: a stop could not wait for it. */
-    onArmed(truth: Truth, by: Incarnation, hasNoTime: boolean): void {
+    onArmed(truth, by) {
+      if (by === null) return;
       const { deleted, left, strays } = doingsOf(by);
       if (deleted.has(truth.market)) {
         // A stop that has no time to wait for strays must say so in the end.
-        if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
+        if (by.stoppingMs !== null && left === null && hasNoTime(truth.market, by)) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
+      const blameEnd = (life: Incarnation, and: string) =>
+        blame(
+          '7 unconfirmed delete',
+          `${truth.market}: ${nameOf(life)} ended saying that no timer is left, and ${and}`,
+        );
       const later = endedAfter(by);
       if (later !== null && !later.left.has(truth.market))
-        blame(
-          '7 unconfirmed delete',
-          `${truth.market}: ${nameOf(later.life)} ended saying that no timer is left, and a renewal of an earlier life makes one`,
-        );
-      if (left !== null && !left.has(truth.market)) {
-        blame(
-          '7 unconfirmed delete',
-          `${truth.market}: ${nameOf(by)} ended saying that no timer is left, and one is`,
-        );
-      }
+        blameEnd(later.life, 'a renewal of an earlier life makes one');
+      if (left !== null && !left.has(truth.market)) blameEnd(by, 'one is');
     },
-    /** The exchange carried a delete of this daemon out. */
-    onDeleted(truth: Truth, by: Incarnation, { number }: Sent): void {
+    onDeleted(truth, by, { number }) {
       const { stoppingMs } = by;
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
       if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by, doingsOf(by).earned.has(number));
-    },
-    /** The daemon ended and said what it leaves. */
-    onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
-      const doings = doingsOf(incarnation);
-      doings.left = new Set(left.map(({ market }) => market));
-      for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
-      judgeLeft(court, incarnation, left, doings.tried);
     },
   };
 }

@@ -1,4 +1,3 @@
-import type { Notice } from '../../src/core/notice.ts';
 import type { MarketView } from '../../src/core/view.ts';
 import {
   hasRoom,
@@ -12,11 +11,11 @@ import {
 import {
   type Court,
   type Incarnation,
+  type Listener,
   MOST_IN_FLIGHT,
   nameOf,
   perKey,
   perMarket,
-  type Sent,
   TOLERANCE_MS,
   type Truth,
 } from './court.ts';
@@ -37,7 +36,7 @@ const MOST_PER_SECOND = 30;
 const NONCE_WINDOW_MS = 6000;
 
 /** Invariants 9 and 10: nonces rise, or are unique where a window is used, and nobody writes more than the budget. */
-export function createPaceJudge(court: Court) {
+export function createPaceJudge(court: Court): Listener {
   const { plan, nowMs, serverNowMs, blame } = court;
   const paceOf = perKey(
     (_by: Incarnation): Pace => ({ writes: [], nonces: new Set(), lastNonce: -1, lastNumber: -1 }),
@@ -82,10 +81,9 @@ export function createPaceJudge(court: Court) {
   }
 
   return {
-    /** A request's first byte leaves. `number` counts the requests of one daemon in the order of signing. */
-    onWrite(incarnation: Incarnation, market: string, number: number, nonce: string): void {
-      judgeNonce(incarnation, paceOf(incarnation), number, nonce);
-      judgeRate(incarnation, market);
+    onWrite({ by, truth, sent, nonce }) {
+      judgeNonce(by, paceOf(by), sent.number, nonce);
+      judgeRate(by, truth.market);
     },
   };
 }
@@ -103,7 +101,7 @@ const LOST_TO_OTHERS = 1 / 3;
  * Invariants 10 and 12: a market is renewed once a period, whatever other markets' requests and pings are up to. Where
  * requests go one after the other, each that hangs may keep it waiting once.
  */
-export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blame }: Court) {
+export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blame }: Court): Listener {
   const oneByOne = plan.nonce === 'increasing';
   const eachMs = 1.5 * plan.roundTripMs + slowMs(plan, null);
   // A daemon whose clock is off learns the exchange's time from its first answer, and asks again.
@@ -141,18 +139,16 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   }
 
   return {
-    /** A renewal's first byte leaves. */
-    onRenewal(by: Incarnation, truth: Truth): void {
+    onWrite({ by, truth, timeoutSeconds, purpose }) {
       const { renewedMs: fromMs } = log.of(by, truth.market);
-      if (!promised || fromMs === Number.NEGATIVE_INFINITY) return;
+      if (timeoutSeconds === null || purpose === 'trip' || !promised || fromMs === Number.NEGATIVE_INFINITY)
+        return;
       const ownMs = periodOf(truth);
       const lateMs = nowMs() - Math.max(fromMs + ownMs, fullUntilMs(by, truth.market));
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
-      blame(
-        '12 isolation',
-        `${truth.market}: ${nameOf(by)} renewed it ${lateMs.toFixed(0)} ms after it was due`,
-      );
+      const late = `${lateMs.toFixed(0)} ms after it was due`;
+      blame('12 isolation', `${truth.market}: ${nameOf(by)} renewed it ${late}`);
     },
   };
 }
@@ -178,7 +174,7 @@ const BEHIND_MS = 500;
  * Invariant 11: what can be saved goes in the order of the deadlines, then what has lapsed; and at the end of a run, long
  * after the last fault, everything is armed, and those who arm it know.
  */
-export function createProgressJudge(court: Court) {
+export function createProgressJudge(court: Court): Listener {
   const { plan, truths, truthOf, evidence, intents, running, log, nowMs, blame } = court;
   // Two daemons with one key and rising nonces overtake each other for as long as both run: every other request is
   // refused, and half of what serial requests carry may not be enough for all markets.
@@ -228,10 +224,12 @@ export function createProgressJudge(court: Court) {
   }
 
   return {
-    /** A renewal's first byte leaves, at the moment at which it was decided on. */
-    onRenewal(by: Incarnation, name: string, { fresh }: Sent): void {
+    onWrite({ by, truth: { market: name }, sent, timeoutSeconds, purpose, decision }) {
+      if (timeoutSeconds === null || purpose === 'trip') return;
+      // What waited for its connection was in order when it was decided on.
+      if (decision !== null && decision.atMs !== nowMs()) return;
       // One that takes a connection of its own waits for nobody, and canaries and probes of the key go in turns.
-      if (!promised || fresh || log.isDisturbed(by)) return;
+      if (!promised || sent.fresh || log.isDisturbed(by)) return;
       const view = by.view();
       const own = view.marketNamed(name);
       if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
@@ -257,7 +255,7 @@ export function createProgressJudge(court: Court) {
       }
       blame('11 progress', `${name}: ${nameOf(by)} renewed it before ${first.market}, which ends sooner`);
     },
-    onEnd: (): void => {
+    onEnd() {
       for (const truth of truths) {
         const armed = truth.firesMs !== null && truth.firesMs > nowMs();
         const foundOutMs = truth.brokenAtMs + truth.longestMs / 3 + FINDS_OUT_MS;
@@ -270,10 +268,8 @@ export function createProgressJudge(court: Court) {
           const countsMs = incarnation.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
           if (plan.nonce === 'window' && nowMs() <= countsMs) continue;
           if (mayBeDeleted(incarnation, truth)) continue;
-          blame(
-            '11 progress',
-            `${truth.market}: ${nameOf(incarnation)} does not believe it armed long after the last fault`,
-          );
+          const said = 'does not believe it armed long after the last fault';
+          blame('11 progress', `${truth.market}: ${nameOf(incarnation)} ${said}`);
         }
       }
       if (running.size === 0) blame('11 progress', 'no daemon runs at the end');
@@ -293,7 +289,7 @@ interface Recovery {
 const HURRIES_MS = 1000;
 
 /** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
-export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court) {
+export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court): Listener {
   const eachMs = plan.roundTripMs + slowMs(plan, null);
   const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;
   const withinMs = HURRIES_MS + eachMs + serialMs;
@@ -328,12 +324,12 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
   }
 
   return {
-    onNotice(by: Incarnation, notice: Notice): void {
+    onNotice(by, notice) {
       if (!promised || notice.kind !== 'outage-ended') return;
       const missing = by.view().markets.filter((seen) => missed(by, seen, nowMs() - notice.lastedMs));
       open.set(by, { endedMs: nowMs(), markets: missing.map(({ market }) => market) });
     },
-    onTurn(by: Incarnation): void {
+    onTurn(by) {
       const recovery = open.get(by);
       if (recovery === undefined || nowMs() < recovery.endedMs + withinMs) return;
       open.delete(by);

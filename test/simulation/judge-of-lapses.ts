@@ -3,6 +3,7 @@ import { isUndisturbed } from './conditions.ts';
 import {
   type Court,
   type Incarnation,
+  type Listener,
   nameOf,
   perKey,
   perMarket,
@@ -16,7 +17,7 @@ import { BOOT_MS } from './virtual-clock.ts';
 const ARMED_WITHIN_MS = 7000;
 
 /** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
-export function createFalseLapseJudge(court: Court) {
+export function createFalseLapseJudge(court: Court): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const armedOnce = perKey((_by: Incarnation) => new Set<string>());
   /** Markets whose timer somebody else has armed after it had ended: a daemon that lost it cannot know of this one. */
@@ -33,26 +34,21 @@ export function createFalseLapseJudge(court: Court) {
   }
 
   return {
-    onNotice: (incarnation: Incarnation, notice: Notice): void => {
+    onNotice(incarnation, notice) {
       if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
         armedOnce(incarnation).delete(notice.market);
       if (notice.kind === 'renewed') armedOnce(incarnation).add(notice.market);
     },
-    /** A request armed the timer, `anew` where none was there; `by` is null where it was nobody's of ours. */
-    onArmed: ({ market }: Truth, by: Incarnation | null, anew: boolean): void => {
+    onArmed({ market }, by, anew) {
       if (by !== null) foreign.delete(market);
       else if (anew) foreign.add(market);
     },
-    /** The exchange fired the market's timer. */
-    onFired: (truth: Truth): void => {
+    onFired(truth) {
       if (nowMs() < truth.brokenUntilMs || foreign.has(truth.market)) return;
       for (const incarnation of running.values()) {
         if (!mustHaveHeld(incarnation, truth)) continue;
-        const name = nameOf(incarnation);
-        blame(
-          '2 false lapse',
-          `${truth.market}: fired although ${name} ran, its bot lived and no outage was long enough`,
-        );
+        const although = `although ${nameOf(incarnation)} ran, its bot lived and no outage was long enough`;
+        blame('2 false lapse', `${truth.market}: fired ${although}`);
       }
     },
   };
@@ -131,7 +127,7 @@ function judgeSilence(
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
-export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, blame }: Court) {
+export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, blame }: Court): Listener {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
@@ -145,10 +141,8 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     if (notice.kind === 'lapsed' && intents.isGuarded(by, notice.market)) lapsed.set(by, notice.market);
     if (notice.kind === 'held') lapsed.delete(by);
     if (notice.kind !== 'renewed' || !lapsed.delete(by)) return;
-    blame(
-      '8 lapses',
-      `${notice.market}: ${nameOf(by)} keeps guarding it after a lapse, against \`onLapse: hold\``,
-    );
+    const said = 'keeps guarding it after a lapse, against `onLapse: hold`';
+    blame('8 lapses', `${notice.market}: ${nameOf(by)} ${said}`);
   }
 
   /**
@@ -231,7 +225,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
   }
 
   return {
-    onNotice: (incarnation: Incarnation, notice: Notice): void => {
+    onNotice(incarnation, notice) {
       judgeHold(incarnation, notice);
       if (!canTell) return;
       const known = byIncarnation.get(incarnation);
@@ -265,7 +259,7 @@ const LOOKS = 2;
  * A market or a key that was good is not given up for a single refusal. A latch leaves timers to fire, and while it holds
  * invariant 2 says nothing: that there was a reason for it is judged here.
  */
-export function createLatchJudge({ blame, plan }: Court) {
+export function createLatchJudge({ blame, plan }: Court): Listener {
   const changesKey = plan.faults.some(({ kind }) => kind === 'new-key');
   const refusalsOf = perKey((_by: Incarnation): Refusals => ({ byMarket: new Map(), ofKey: null }));
 
@@ -275,7 +269,7 @@ export function createLatchJudge({ blame, plan }: Court) {
   }
 
   return {
-    onNotice(incarnation: Incarnation, notice: Notice): void {
+    onNotice(incarnation, notice) {
       const refusals = refusalsOf(incarnation);
       const { byMarket } = refusals;
       if (ANSWERED.has(notice.kind) && 'market' in notice) {
@@ -308,10 +302,10 @@ const ENDS: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped', 'delete
  * A streak of failures is one market's own: it ends with a confirmation of that market and with nothing else. Alerts
  * count on it; another market's success once hid forty failed renewals.
  */
-export function createStreakJudge({ blame }: Court) {
+export function createStreakJudge({ blame }: Court): Listener {
   const streakOf = perMarket(() => ({ failures: 0 }));
   return {
-    onNotice(incarnation: Incarnation, notice: Notice): void {
+    onNotice(incarnation, notice) {
       if (ENDS.has(notice.kind) && 'market' in notice) streakOf(incarnation, notice.market).failures = 0;
       // Streak 0 marks a late failure of an attempt that a newer one has overtaken.
       if (notice.kind !== 'attempt-failed' || notice.streak === 0) return;

@@ -51,7 +51,6 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   server.onEvent((event, arriving) => {
     onLine?.(`${nowMs().toFixed(3)} exchange ${JSON.stringify(event)}`);
     judge.onExchange(event, arriving);
-    judge.onChanged(event);
   });
   const operators = createOperators(plan, timeline, judge, () => fleet);
   const fleet: Fleet = createFleet({
@@ -101,7 +100,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   return {
     violations: [...judge.violations, ...crash],
     simulatedMs: nowMs(),
-    requests: fleet.requests(),
+    requests: judge.requests(),
   };
 }
 
