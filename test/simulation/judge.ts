@@ -33,9 +33,12 @@ import {
   createLatchJudge,
   createStreakJudge,
 } from './judge-of-lapses.ts';
+import type { SimulatedServer } from './server.ts';
+import type { Timeline } from './virtual-clock.ts';
 
-export interface JudgedWorld extends Pick<Court, 'plan' | 'nowMs' | 'serverNowMs' | 'running'> {
-  readonly toTrueMs: (serverMs: number) => number;
+export interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
+  readonly timeline: Timeline;
+  readonly server: Pick<SimulatedServer, 'nowMs' | 'toTrueMs'>;
 }
 
 const MOST_VIOLATIONS = 20;
@@ -64,7 +67,8 @@ export type Judge = ReturnType<typeof createJudge>;
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
 export function createJudge(world: JudgedWorld) {
-  const { plan, nowMs } = world;
+  const { plan, running } = world;
+  const { nowMs } = world.timeline;
   const violations: Violation[] = [];
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
@@ -75,7 +79,8 @@ export function createJudge(world: JudgedWorld) {
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const judges = appoint({ ...world, truths, truthOf, evidence, intents, log, blame });
+  const sides = { plan, running, nowMs, serverNowMs: world.server.nowMs };
+  const judges = appoint({ ...sides, truths, truthOf, evidence, intents, log, blame });
   function tell<What extends Happening>(what: What, ...told: Told<What>): void {
     for (const judge of judges) {
       const listen: Listener[What] = judge[what];
@@ -118,7 +123,7 @@ export function createJudge(world: JudgedWorld) {
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
     /** What is believed of the market's timer is too much until the answer is there. */
-    onCut(market: string): void {
+    onCut(market: string | null): void {
       const truth = truthOf(market);
       if (truth !== undefined)
         truth.brokenUntilMs = Math.max(truth.brokenUntilMs, nowMs() + 2 * plan.roundTripMs + 100);
@@ -134,7 +139,7 @@ export function createJudge(world: JudgedWorld) {
 
 /** Sees lives begin, and what happens on the wire and at the exchange. */
 function createWitness(
-  { plan, nowMs, toTrueMs }: JudgedWorld,
+  { plan, timeline: { nowMs }, server }: JudgedWorld,
   truthOf: (market: string | null) => Truth | undefined,
   tell: <What extends Happening>(what: What, ...told: Told<What>) => void,
   { evidence, log }: Pick<Court, 'evidence' | 'log'>,
@@ -154,7 +159,7 @@ function createWitness(
       case 'timer-armed':
       case 'timer-updated':
         if (truth.remadeMs < truth.lastFiredMs) truth.remadeMs = nowMs();
-        truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
+        truth.firesMs = server.toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
         truth.owner = by;
         if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign) breakTruth(truth, nowMs());
         tell('onArmed', truth, by, event.kind === 'timer-armed');

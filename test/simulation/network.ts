@@ -2,6 +2,7 @@ import type { Transport, WireContent, WireRequest, WireResult } from '../../src/
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import { hashText } from '../../src/util/text.ts';
 import type { Sent } from './court.ts';
+import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
 import type { HostClock, Timeline } from './virtual-clock.ts';
@@ -93,14 +94,12 @@ function mixed(one: number, two: number, three: number): number {
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }
 
-export type Answer = Reply;
-
 const SERVER_ERROR = jsonReply(500, { error: ['Internal server error.'] });
 
 const THROTTLED = gatewayPage(429, 'Too Many Requests');
 
 /** Answers of whatever stands before the exchange, to pings as well; nothing was carried out. */
-const BEFORE_ALL: readonly (readonly [FaultKind, Answer])[] = [
+const BEFORE_ALL: readonly (readonly [FaultKind, Reply])[] = [
   ['server-error', SERVER_ERROR],
   ['base-errors', SERVER_ERROR],
   ['gateway-page', gatewayPage(503, 'Service Temporarily Unavailable')],
@@ -108,14 +107,14 @@ const BEFORE_ALL: readonly (readonly [FaultKind, Answer])[] = [
 ];
 
 /** What a gateway says that has lost its mind for a moment; the API's own refusals are objects with a code. */
-const REFUSAL_PAGES: readonly Answer[] = [
+const REFUSAL_PAGES: readonly Reply[] = [
   gatewayPage(401, 'Authorization Required'),
   gatewayPage(403, 'Forbidden'),
   gatewayPage(422, 'Unprocessable Entity'),
 ];
 
 /** Answers of the exchange itself that stand in for its own; nothing was carried out. */
-const INSTEAD: readonly (readonly [FaultKind, Answer])[] = [
+const INSTEAD: readonly (readonly [FaultKind, Reply])[] = [
   ['throttled-json', jsonReply(429, { code: 0, message: 'Too many requests.', errors: {} })],
   ['unauthorised', jsonReply(401, { code: 10, message: 'Unauthorized request.' })],
   [
@@ -138,13 +137,12 @@ const INSTEAD: readonly (readonly [FaultKind, Answer])[] = [
  * What the exchange, or a gateway before it, makes of a request that arrives now; null where it never answers.
  * `writtenMs` is when it was written.
  */
-export function createGateway({
+function createGateway({
   timeline,
   faults,
   server,
-  onLie,
-  onCut,
-}: NetworkOptions): (sent: Sent, writtenMs: number) => Answer | null {
+  judge,
+}: NetworkOptions): (sent: Sent, writtenMs: number) => Reply | null {
   const { hits } = faults;
 
   /** Only what reached the exchange is sent on a second time: a gateway that refuses does not pass it on later. */
@@ -163,12 +161,13 @@ export function createGateway({
     const page = hits('refusal-page', sent);
     if (page !== null) return REFUSAL_PAGES[Math.round(page.sizeMs) % REFUSAL_PAGES.length] ?? null;
     const lies = hits('lie', sent) !== null;
-    if (lies) onLie(sent);
+    // The exchange answers as if it had carried out what it did not.
+    if (lies) judge.onTruthBroken(sent.market);
     const asked = sent.order.timeoutSeconds;
     const granted = asked === null ? null : hits('grants-less', sent);
     const seconds = Math.max(5, Math.round((granted?.sizeMs ?? 0) / 1000));
     const cut = granted === null || asked === null ? undefined : Math.min(asked, seconds);
-    if (cut !== undefined) onCut(sent);
+    if (cut !== undefined) judge.onCut(sent.market);
     const answer = lies ? server.pretend(sent) : server.handle(sent, cut);
     twin(sent, writtenMs);
     if (hits('unacknowledged', sent) !== null) return SERVER_ERROR;
@@ -177,26 +176,17 @@ export function createGateway({
 }
 
 export interface NetworkOptions {
+  readonly plan: Plan;
   readonly timeline: Timeline;
+  readonly server: SimulatedServer;
+  readonly judge: Judge;
   readonly clock: HostClock;
   readonly daemon: number;
   readonly life: number;
   readonly bases: readonly string[];
-  readonly server: SimulatedServer;
   readonly faults: WireFaults;
-  readonly roundTripMs: number;
   /** How long the host is to stand still while it opens the next connection; null where it is not. */
   readonly takeHalt: () => Halt | null;
-  /** The first byte leaves now. */
-  readonly onWrite: (sent: Sent) => void;
-  /** The daemon is told what became of it, or has given it up. */
-  readonly onSettled: (sent: Sent) => void;
-  /** It has reached the exchange, or what stands before it. */
-  readonly onArrival: (sent: Sent) => void;
-  /** The exchange grants less than it was asked for: its answer is the first to say so. */
-  readonly onCut: (sent: Sent) => void;
-  /** The exchange answers as if it had carried out what it did not. */
-  readonly onLie: (sent: Sent) => void;
 }
 
 export interface Halt {
@@ -208,7 +198,8 @@ type Settle = (result: WireResult) => void;
 
 /** The wire of one simulated daemon: everything of the real client above it is the production code. */
 export function createNetwork(options: NetworkOptions): Transport {
-  const { timeline, clock, faults, roundTripMs } = options;
+  const { timeline, clock, faults, judge } = options;
+  const { roundTripMs } = options.plan;
   const { describe, sign } = createDescriber(options);
   const travel = createTraveller(options);
 
@@ -221,7 +212,7 @@ export function createNetwork(options: NetworkOptions): Transport {
       clock.whenRunning(() => {
         if (settled) return;
         settled = true;
-        options.onSettled(sent);
+        judge.onSettled(sent);
         done(result);
       });
     };
@@ -232,7 +223,7 @@ export function createNetwork(options: NetworkOptions): Transport {
         return;
       }
       written = true;
-      options.onWrite(sent);
+      judge.onWrite(sent);
       travel(sent, settle);
     };
     /** The connection is open: what was signed to see whose request it is is forgotten. */
@@ -270,21 +261,11 @@ function standStill(timeline: Timeline, clock: HostClock, inMs: number, { forMs,
 
 /** Numbers requests and reads what they ask for, once for everybody who looks at them. */
 function createDescriber({ daemon, life, bases }: NetworkOptions) {
-  const lowerCase = new Map<string, string>();
   const counts = new Map<string | null, number>();
   let number = -1;
 
   function lowered(given: WireContent['headers']): Record<string, string> {
-    const headers: Record<string, string> = {};
-    for (const name in given) {
-      let lower = lowerCase.get(name);
-      if (lower === undefined) {
-        lower = name.toLowerCase();
-        lowerCase.set(name, lower);
-      }
-      headers[lower] = given[name] ?? '';
-    }
-    return headers;
+    return Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]));
   }
   function sign({ method, path, content }: WireRequest) {
     const { headers, body } = content();
@@ -319,11 +300,12 @@ function failed(
 
 /** From the first byte to the answer, with everything that may happen to either. */
 function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) => void {
-  const { timeline, faults, roundTripMs, server } = options;
+  const { timeline, faults, server, judge } = options;
+  const { roundTripMs } = options.plan;
   const serve = createGateway(options);
   const wayMs = (purpose: number, sent: Sent) => (roundTripMs / 2) * (0.8 + 0.4 * faults.draw(purpose, sent));
 
-  function reply(sent: Sent, answer: Answer, settle: Settle): void {
+  function reply(sent: Sent, answer: Reply, settle: Settle): void {
     if (faults.hits('lose-reply', sent) !== null) return;
     const slowMs =
       (faults.hits('slow-body', sent)?.sizeMs ?? 0) + (faults.hits('base-slow', sent)?.sizeMs ?? 0);
@@ -363,7 +345,7 @@ function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) 
       return;
     }
     timeline.at(thereMs, () => {
-      options.onArrival(sent);
+      judge.onArrival(sent);
       const answer = serve(sent, writtenMs);
       if (answer !== null) reply(sent, answer, settle);
     });

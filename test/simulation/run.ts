@@ -41,13 +41,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   const { nowMs } = timeline;
   const running = new Map<number, Incarnation>();
   const server = createServer(plan, timeline);
-  const judge = createJudge({
-    plan,
-    nowMs,
-    serverNowMs: server.nowMs,
-    toTrueMs: server.toTrueMs,
-    running,
-  });
+  const judge = createJudge({ plan, timeline, server, running });
   server.onEvent((event, arriving) => {
     onLine?.(`${nowMs().toFixed(3)} exchange ${JSON.stringify(event)}`);
     judge.onExchange(event, arriving);
@@ -71,8 +65,9 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
 
   for (const [index, { startMs }] of plan.daemons.entries()) timeline.at(startMs, () => fleet.start(index));
   for (const fault of plan.faults)
-    timeline.at(fault.atMs, () => strike({ plan, timeline, judge, server, fleet, bots, operators }, fault));
+    timeline.at(fault.atMs, () => STRIKES[fault.kind]?.(world, fault, fleet.running.get(fault.target)));
   const bots = createBots(plan, timeline, fleet, judge);
+  const world: World = { plan, timeline, judge, server, fleet, bots, operators };
 
   /** False where the run is over before that moment. */
   function runUntil(trueMs: number): boolean {
@@ -132,7 +127,7 @@ function longestAftermathMs({ faults, faultyMs }: Plan): number {
 const RESTART_AFTER_MS = 10_000;
 const MEDDLED_SECONDS = 30;
 
-interface Struck {
+interface World {
   readonly plan: Plan;
   readonly timeline: Timeline;
   readonly judge: Judge;
@@ -142,12 +137,7 @@ interface Struck {
   readonly operators: Operators;
 }
 
-/** Carries out a fault at its moment. Those of the wire have none: they are conditions, and requests ask for them. */
-function strike(world: Struck, fault: Fault): void {
-  STRIKES[fault.kind]?.(world, fault, world.fleet.running.get(fault.target));
-}
-
-type Strike = (world: Struck, fault: Fault, host: Incarnation | undefined) => void;
+type Strike = (world: World, fault: Fault, host: Incarnation | undefined) => void;
 
 const hold =
   (does: Parameters<Operators['hold']>[1]): Strike =>
@@ -171,6 +161,7 @@ const silence =
     bots.silence(target, timeline.nowMs() + forMs, flaps ? sizeMs : null);
   };
 
+/** Carries out a fault at its moment. Those of the wire have none: they are conditions, and requests ask for them. */
 const STRIKES: Partial<Record<FaultKind, Strike>> = {
   'wall-step': (_world, { sizeMs }, host) => host?.clock.stepWall(sizeMs),
   stall: (_world, { forMs }, host) => host?.clock.stall(forMs),
