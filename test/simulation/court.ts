@@ -136,45 +136,46 @@ export function perMarket<Note>(make: (by: Incarnation) => Note): (by: Incarnati
 /** Bots that live say so every 3 s, and are asked every 4 s. */
 const STEADY_MS = 6000;
 
+/** What a bot told one daemon, and what follows from it. */
 interface EvidencePage {
+  /** Until when it allows the daemon to renew; `Infinity` where nobody watches the bots. */
   untilMs: number;
+  /** Since when it has come without a break. */
   sinceMs: number;
+  /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
   goodbyeUntilMs: number;
   lastWord: BotWord;
   saidMs: number;
 }
 
-/** What bots told each daemon, and what follows from it. True milliseconds. */
+/** What bots told each daemon. True milliseconds. */
 export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number) {
-  const pages = new Map<Incarnation, readonly EvidencePage[]>();
-  const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
-
-  /** Deletes for the goodbye may still arrive for as long as a request travels. */
-  function takeBack(page: EvidencePage): void {
-    if (page.goodbyeUntilMs === Number.POSITIVE_INFINITY) page.goodbyeUntilMs = nowMs() + REQUEST_LIFETIME_MS;
+  const all: EvidencePage[][] = [];
+  const pagesOf = perKey(({ startedMs }: Incarnation) => {
+    const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
+    const pages = Array.from({ length: bots }, (): EvidencePage => {
+      const said = { lastWord: 'beat', saidMs: startedMs } as const;
+      return { untilMs, sinceMs: startedMs, goodbyeUntilMs: Number.NEGATIVE_INFINITY, ...said };
+    });
+    all.push(pages);
+    return pages;
+  });
+  function pageOf(by: Incarnation, bot: number): EvidencePage {
+    const page = pagesOf(by)[bot];
+    if (page === undefined) throw new Error(`there is no bot ${bot}`);
+    return page;
   }
 
   return {
-    begin(incarnation: Incarnation): void {
-      const { startedMs } = incarnation;
-      const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
-      const page = { untilMs, sinceMs: startedMs, goodbyeUntilMs: Number.NEGATIVE_INFINITY };
-      pages.set(
-        incarnation,
-        Array.from({ length: bots }, () => ({ ...page, lastWord: 'beat', saidMs: startedMs })),
-      );
-    },
+    begin: (by: Incarnation) => void pagesOf(by),
+    of: (by: Incarnation, bot: number): Readonly<EvidencePage> => pageOf(by, bot),
     /** The daemon hears of a bot for the first time: its start-up grace begins. */
-    introduce: (incarnation: Incarnation, bot: number): void => {
-      const page = pageOf(incarnation, bot);
-      if (page === undefined || !watched) return;
-      page.untilMs = nowMs() + GRACE_MS;
-      page.sinceMs = nowMs();
+    introduce: (by: Incarnation, bot: number): void => {
+      if (watched) Object.assign(pageOf(by, bot), { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
     },
     /** True where the word before holds no more: the first beat after another word, or a failure. */
-    hear(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {
-      const page = pageOf(incarnation, bot);
-      if (page === undefined) return false;
+    hear(by: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {
+      const page = pageOf(by, bot);
       // A failure after a goodbye trips what a delete of unknown outcome may have left.
       const changed = says !== page.lastWord && says !== 'goodbye';
       page.lastWord = says;
@@ -183,31 +184,27 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       page.saidMs = saidMs;
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : nowMs();
       if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
-      if (says === 'fail') takeBack(page);
+      if (says === 'fail') page.goodbyeUntilMs = until(false, page.goodbyeUntilMs, nowMs());
       return changed;
     },
-    /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
-    allowedUntilMs: (incarnation: Incarnation, bot: number) => pageOf(incarnation, bot)?.untilMs ?? 0,
-    /** The same for whichever daemon, dead or alive, it allows the longest. */
-    allowedAnyoneUntilMs: (bot: number) =>
-      Math.max(0, ...pages.values().map((page) => page[bot]?.untilMs ?? 0)),
+    /** Until when the evidence of whichever daemon, dead or alive, allows the longest. */
+    allowedAnyoneUntilMs: (bot: number) => Math.max(0, ...all.map((pages) => pages[bot]?.untilMs ?? 0)),
     /** Does the bot give evidence, steadily, as far as can be told now? */
-    isSteady: (incarnation: Incarnation, bot: number) =>
-      !watched || nowMs() - (pageOf(incarnation, bot)?.saidMs ?? 0) <= STEADY_MS,
-    /** Since when the bot has given evidence without a break. */
-    freshSinceMs: (incarnation: Incarnation, bot: number) =>
-      pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
+    isSteady: (by: Incarnation, bot: number) => !watched || nowMs() - pageOf(by, bot).saidMs <= STEADY_MS,
     /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
-    takeBackGoodbye: (incarnation: Incarnation, bot: number): void => {
-      const page = pageOf(incarnation, bot);
-      if (page !== undefined) takeBack(page);
+    takeBackGoodbye: (by: Incarnation, bot: number): void => {
+      const page = pageOf(by, bot);
+      page.goodbyeUntilMs = until(false, page.goodbyeUntilMs, nowMs());
     },
-    saidGoodbye: (incarnation: Incarnation, bot: number) =>
-      pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
-    /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
-    goodbyeUntilMs: (incarnation: Incarnation, bot: number) =>
-      pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
+    saidGoodbye: (by: Incarnation, bot: number) =>
+      pageOf(by, bot).goodbyeUntilMs === Number.POSITIVE_INFINITY,
   };
+}
+
+/** Until when what is `asked` for may arrive: for as long as that is so, and for as long as a request travels after it. */
+function until(asked: boolean, beforeMs: number, nowMs: number): number {
+  if (asked) return Number.POSITIVE_INFINITY;
+  return beforeMs === Number.POSITIVE_INFINITY ? nowMs + REQUEST_LIFETIME_MS : beforeMs;
 }
 
 /** What is wanted of one market: guarded, or out of guard for a reason; `lapsed` by `onLapse: hold`. */
@@ -215,9 +212,12 @@ export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove' | 'lapsed'
 
 interface IntentPage {
   intent: Intent;
+  /** When the market was last given back into guard, or lapsed; the start of the daemon where neither happened. */
   guardedSinceMs: number;
+  /** Until when deletes, or requests of a trip, may arrive; `Infinity` while they are asked for. */
   deletesUntilMs: number;
   tripsUntilMs: number;
+  /** Since when another daemon renews the market's timer; null where none does. */
   movedSinceMs: number | null;
 }
 
@@ -238,48 +238,28 @@ export function createIntentBook(nowMs: () => number, removalDeletes: (incarnati
     }),
   );
 
-  /** What is asked for no longer may still be on its way. */
-  function until(asked: boolean, beforeMs: number): number {
-    if (asked) return Number.POSITIVE_INFINITY;
-    return beforeMs === Number.POSITIVE_INFINITY ? nowMs() + REQUEST_LIFETIME_MS : beforeMs;
-  }
-
   return {
-    note(incarnation: Incarnation, market: string, intent: Intent): void {
-      const page = pageOf(incarnation, market);
+    of: (by: Incarnation, market: string): Readonly<IntentPage> => pageOf(by, market),
+    note(by: Incarnation, market: string, intent: Intent): void {
+      const page = pageOf(by, market);
       if (intent === 'remove') page.movedSinceMs = null;
       const asked =
         (DELETES.has(intent) && page.movedSinceMs === null) ||
-        (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(incarnation)));
+        (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(by)));
       // A market that is taken out while its trip is under way is tripped all the same.
       const trips = intent === 'trip' || (intent === 'remove' && page.intent === 'trip');
       page.intent = intent;
       if (intent === 'guard' || intent === 'lapsed') page.guardedSinceMs = nowMs();
-      page.deletesUntilMs = until(asked, page.deletesUntilMs);
-      page.tripsUntilMs = until(trips, page.tripsUntilMs);
+      page.deletesUntilMs = until(asked, page.deletesUntilMs, nowMs());
+      page.tripsUntilMs = until(trips, page.tripsUntilMs, nowMs());
     },
     /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
-    move: (incarnation: Incarnation, market: string, away: boolean): void => {
-      const page = pageOf(incarnation, market);
+    move: (by: Incarnation, market: string, away: boolean): void => {
+      const page = pageOf(by, market);
       if (away === (page.movedSinceMs !== null)) return;
       page.movedSinceMs = away ? nowMs() : null;
-      page.deletesUntilMs = until(!away && DELETES.has(page.intent), page.deletesUntilMs);
+      page.deletesUntilMs = until(!away && DELETES.has(page.intent), page.deletesUntilMs, nowMs());
     },
-    /** Another daemon renews the market's timer. */
-    isMoved: (by: Incarnation, market: string) => pageOf(by, market).movedSinceMs !== null,
-    isGuarded: (by: Incarnation, market: string) => pageOf(by, market).intent === 'guard',
-    /** When the market was last given back into guard; the start of the daemon where it never was taken out. */
-    guardedSinceMs: (by: Incarnation, market: string) => pageOf(by, market).guardedSinceMs,
-    /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
-    deletesUntilMs: (by: Incarnation, market: string) => pageOf(by, market).deletesUntilMs,
-    isPaused: (by: Incarnation, market: string) => pageOf(by, market).intent === 'pause',
-    /** Taken out of guard by a lapse, and since when; null where it is not. */
-    lapsedSinceMs(by: Incarnation, market: string): number | null {
-      const { intent, guardedSinceMs } = pageOf(by, market);
-      return intent === 'lapsed' ? guardedSinceMs : null;
-    },
-    /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
-    tripsUntilMs: (by: Incarnation, market: string) => pageOf(by, market).tripsUntilMs,
   };
 }
 

@@ -150,11 +150,11 @@ export function createStrayJudge(court: Court) {
 
   function judgeRenewal({ market }: Truth, by: Incarnation): void {
     // A handoff ends with a last renewal, and so does a market that another daemon has by now.
-    if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.isMoved(by, market)) return;
-    const lapsedMs = intents.lapsedSinceMs(by, market);
-    if (lapsedMs !== null && nowMs() - lapsedMs > plan.roundTripMs + TOLERANCE_MS)
+    if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.of(by, market).movedSinceMs !== null) return;
+    const { intent, guardedSinceMs, deletesUntilMs, tripsUntilMs } = intents.of(by, market);
+    if (intent === 'lapsed' && nowMs() - guardedSinceMs > plan.roundTripMs + TOLERANCE_MS)
       blame('8 lapses', `${market}: ${nameOf(by)} renewed what a lapse has taken out of guard`);
-    const ends = Math.max(intents.deletesUntilMs(by, market), intents.tripsUntilMs(by, market));
+    const ends = Math.max(deletesUntilMs, tripsUntilMs);
     // A stop that deletes waits for a sign of life of the bot, and for strays, such as those of another key; it guards the market until its first delete.
     const waits =
       (plan.watched || plan.nonce === 'window' || plan.faults.some(({ kind }) => kind === 'new-key')) &&

@@ -26,8 +26,8 @@ export function createEvidenceJudge(court: Court): Listener {
       if (timeoutSeconds === null) return;
       const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.longestMs > TRIP_SECONDS * 1000;
       if (cutsShort && plan.onStale === 'trip') return;
-      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
-      const lateMs = nowMs() - evidence.allowedUntilMs(by, truth.bot);
+      if (timeoutSeconds === TRIP_SECONDS && intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
+      const lateMs = nowMs() - evidence.of(by, truth.bot).untilMs;
       if (lateMs <= TOLERANCE_MS) return;
       const said = `renewed ${lateMs.toFixed(0)} ms after the evidence ran out`;
       blame('4 posthumous renewal', `${truth.market}: ${nameOf(by)} ${said}`);
@@ -35,7 +35,7 @@ export function createEvidenceJudge(court: Court): Listener {
     onArmed(truth, by) {
       if (by === null || truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
       // An operator wants the orders gone, however long their bot has been dead.
-      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
+      if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
       const boundMs =
         evidence.allowedAnyoneUntilMs(truth.bot) +
         REQUEST_LIFETIME_MS +
@@ -51,7 +51,7 @@ export function createEvidenceJudge(court: Court): Listener {
     onTurn(incarnation) {
       if (plan.onStale !== 'trip') return;
       for (const truth of truths) {
-        const deadMs = evidence.allowedUntilMs(incarnation, truth.bot);
+        const deadMs = evidence.of(incarnation, truth.bot).untilMs;
         if (nowMs() < deadMs + REQUEST_LIFETIME_MS || judgedMs.get(truth) === deadMs) continue;
         judgedMs.set(truth, deadMs);
         const lateMs = (truth.firesMs ?? 0) - tripBoundMs(court, incarnation, truth);
@@ -69,7 +69,7 @@ export function createEvidenceJudge(court: Court): Listener {
  */
 function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth: Truth): number {
   const { market, bot, owner, timeoutMs, changedMs, brokenAtMs } = truth;
-  const deadMs = evidence.allowedUntilMs(by, bot);
+  const deadMs = evidence.of(by, bot).untilMs;
   const lastMs = deadMs + REQUEST_LIFETIME_MS;
   const promised =
     plan.onStale === 'trip' &&
@@ -79,8 +79,8 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
     owner === by &&
     by.stoppingMs === null &&
     !evidence.saidGoodbye(by, bot) &&
-    intents.isGuarded(by, market) &&
-    Math.max(by.startedMs, changedMs, intents.guardedSinceMs(by, market), brokenAtMs) <= deadMs &&
+    intents.of(by, market).intent === 'guard' &&
+    Math.max(by.startedMs, changedMs, intents.of(by, market).guardedSinceMs, brokenAtMs) <= deadMs &&
     !plan.faults.some(
       ({ kind, target }) => kind === 'reload-moves' && plan.markets[target]?.market === market,
     ) &&
@@ -125,9 +125,9 @@ export function createDeleteJudge(
   function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
     const goodbyeUntilMs =
       plan.daemons[by.daemon]?.policy === 'delete'
-        ? evidence.goodbyeUntilMs(by, bot)
+        ? evidence.of(by, bot).goodbyeUntilMs
         : Number.NEGATIVE_INFINITY;
-    return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
+    return Math.max(intents.of(by, market).deletesUntilMs, goodbyeUntilMs);
   }
 
   /** The newest life of the same daemon that has ended since, if none runs now. */
@@ -181,7 +181,7 @@ export function createDeleteJudge(
       const { stoppingMs } = by;
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
-      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
+      if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
       if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by, doingsOf(by).earned.has(number));
     },
@@ -191,7 +191,7 @@ export function createDeleteJudge(
 /** May a stop write a delete now? Evidence of before the stop is not enough: the bot may have died right before it. */
 function isEarned({ evidence }: Court, { bot }: Truth, by: Incarnation): boolean {
   if (by.stoppingMs === null) return false;
-  const heardInStop = evidence.allowedUntilMs(by, bot) >= by.stoppingMs + TTL_MS - TOLERANCE_MS;
+  const heardInStop = evidence.of(by, bot).untilMs >= by.stoppingMs + TTL_MS - TOLERANCE_MS;
   return heardInStop || evidence.saidGoodbye(by, bot);
 }
 
@@ -215,9 +215,14 @@ function judgeLate(
   by: Incarnation,
   untilMs: number,
 ): void {
-  if (by.stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY || intents.isMoved(by, market)) return;
+  if (
+    by.stoppingMs !== null ||
+    untilMs === Number.POSITIVE_INFINITY ||
+    intents.of(by, market).movedSinceMs !== null
+  )
+    return;
   // Bots that are looked at may be seen before their daemon hears of it.
-  if (evidence.goodbyeUntilMs(by, bot) >= nowMs()) return;
+  if (evidence.of(by, bot).goodbyeUntilMs >= nowMs()) return;
   blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
 }
 
@@ -229,9 +234,9 @@ function judgeWrite(
 ): void {
   if (!armedIt)
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what it never armed`);
-  if (intents.isMoved(by, market))
+  if (intents.of(by, market).movedSinceMs !== null)
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
-  const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
+  const alive = evidence.of(by, bot).untilMs >= nowMs() - TOLERANCE_MS;
   if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);
   }

@@ -133,9 +133,13 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   }
   /** Nothing was asked of the daemon since then but to guard the market, and its bot lived. */
   function wasGuarded(by: Incarnation, { market, bot, changedMs }: Truth, fromMs: number): boolean {
-    const since = Math.max(changedMs, intents.guardedSinceMs(by, market), evidence.freshSinceMs(by, bot));
+    const since = Math.max(changedMs, intents.of(by, market).guardedSinceMs, evidence.of(by, bot).sinceMs);
     if (since >= fromMs || by.stoppingMs !== null) return false;
-    return intents.isGuarded(by, market) && !intents.isMoved(by, market) && evidence.isSteady(by, bot);
+    return (
+      intents.of(by, market).intent === 'guard' &&
+      intents.of(by, market).movedSinceMs === null &&
+      evidence.isSteady(by, bot)
+    );
   }
 
   return {
@@ -190,7 +194,7 @@ export function createProgressJudge(court: Court): Listener {
     if (truth === undefined || sureMs === null || sureMs <= travelMs) return false;
     if (!wanted || refused || inFlight.length > 0 || truth.changedMs > by.startedMs) return false;
     const { triedMs } = log.of(by, seen.market);
-    const wantedMs = Math.max(evidence.freshSinceMs(by, truth.bot), intents.guardedSinceMs(by, seen.market));
+    const wantedMs = Math.max(evidence.of(by, truth.bot).sinceMs, intents.of(by, seen.market).guardedSinceMs);
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
     // Requests of a market whose answers came late are spread, over a third of its timeout at most.
     const spreadMs = plan.faults.some(isLate) ? truth.timeoutMs / 3 : 0;

@@ -25,10 +25,11 @@ export function createFalseLapseJudge(court: Court): Listener {
 
   function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
     const { market, longestMs, bot } = truth;
-    if (!intents.isGuarded(incarnation, market) || !evidence.isSteady(incarnation, bot)) return false;
-    if (intents.guardedSinceMs(incarnation, market) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
-    if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
-    if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
+    if (intents.of(incarnation, market).intent !== 'guard' || !evidence.isSteady(incarnation, bot))
+      return false;
+    if (intents.of(incarnation, market).guardedSinceMs > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
+    if (incarnation.stoppingMs !== null || evidence.of(incarnation, bot).untilMs <= nowMs()) return false;
+    if (evidence.of(incarnation, bot).sinceMs > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (!armedOnce(incarnation).has(market)) return false;
     return isUndisturbed(plan, truth, nowMs());
   }
@@ -138,7 +139,8 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
   function judgeHold(by: Incarnation, notice: Notice): void {
     if (plan.onLapse !== 'hold') return;
     // What is out of guard already stays as it is.
-    if (notice.kind === 'lapsed' && intents.isGuarded(by, notice.market)) lapsed.set(by, notice.market);
+    if (notice.kind === 'lapsed' && intents.of(by, notice.market).intent === 'guard')
+      lapsed.set(by, notice.market);
     if (notice.kind === 'held') lapsed.delete(by);
     if (notice.kind !== 'renewed' || !lapsed.delete(by)) return;
     const said = 'keeps guarding it after a lapse, against `onLapse: hold`';

@@ -98,7 +98,11 @@ export function createJudge(world: JudgedWorld) {
     onTurn: (by: Incarnation) => tell('onTurn', by),
     onNotice(by: Incarnation, notice: Notice): void {
       // A pause ends by itself, on the daemon's own clock.
-      if (notice.kind === 'released' && notice.why === 'pause-over' && intents.isPaused(by, notice.market))
+      if (
+        notice.kind === 'released' &&
+        notice.why === 'pause-over' &&
+        intents.of(by, notice.market).intent === 'pause'
+      )
         onIntent(by, notice.market, 'guard');
       tell('onNotice', by, notice);
       log.onNotice(by, notice);
