@@ -3,7 +3,7 @@ import type { CoreSettings, OrderType, Outcome } from '../../src/core/events.ts'
 import type { Notice } from '../../src/core/notice.ts';
 import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
 import { createKeeper } from '../../src/keeper.ts';
-import type { Cancel, Clock, Exchange, SyncRequest } from '../../src/ports.ts';
+import type { Cancel, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
 import { createHostClock, createTimeline, type Timeline } from '../simulation/virtual-clock.ts';
 
@@ -40,11 +40,15 @@ export interface BenchOptions extends SettingsOptions {
 export const many = (count: number, timeoutSeconds: number) =>
   Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
 
+/** Two base addresses of one account. */
+export const TWO_ADDRESSES = { bases: ['https://one.example', 'https://two.example'], sameAccount: true };
+
+export const gapsBetween = (moments: readonly number[]) =>
+  moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+
 /** The times between the requests of a market from then on, milliseconds. */
-export function gapsOf(bench: Bench, market: string, fromMs: number): number[] {
-  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
-  return moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
-}
+export const gapsOf = (bench: Bench, market: string, fromMs: number) =>
+  gapsBetween(bench.writesOf(market, fromMs).map(({ atMs }) => atMs));
 
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
 export const EPOCH_MS = 1_700_000_000_000;
@@ -179,12 +183,10 @@ export function createBench(options: BenchOptions = {}) {
       let fate: Fate | null = null;
       for (const rule of rules) fate ??= rule(sent);
       const arrive = () => book.arrive(sent, request.types);
-      if (fate?.kind === 'lost') {
-        if (fate.applied === true) later(roundTripMs / 2, arrive);
-      } else if (fate?.kind === 'fails') {
-        const { outcome, applied } = fate;
-        if (applied === true) later(roundTripMs / 2, arrive);
-        later(roundTripMs, () => settle(outcome));
+      if (fate?.kind === 'lost' || fate?.kind === 'fails') {
+        const { kind, applied = false } = fate;
+        if (applied) later(roundTripMs / 2, arrive);
+        if (kind === 'fails') later(roundTripMs, () => settle(fate.outcome));
       } else {
         const { kind, byMs } = fate ?? { kind: 'slow', byMs: 0 };
         later(roundTripMs / 2 + (kind === 'slow' ? byMs : 0), () => {
@@ -213,12 +215,8 @@ export function createBench(options: BenchOptions = {}) {
     },
   };
   // The time of the bench is the true one: no notice is dated by a clock that a test has bent.
-  const keeper = createKeeper({
-    settings,
-    clock: clock satisfies Clock,
-    exchange,
-    observe: (notice) => notices.push({ atMs: timeline.nowMs(), notice }),
-  });
+  const observe = (notice: Notice) => void notices.push({ atMs: timeline.nowMs(), notice });
+  const keeper = createKeeper({ settings, clock, exchange, observe });
   let turns = 0;
   keeper.onTurn(() => {
     turns += 1;

@@ -8,7 +8,7 @@ const TTL_MS = 15_000;
 const beat = { mode: 'beat', ttlMs: TTL_MS, startupGraceMs: 20_000 } as const;
 
 /** A bot that beats from the start until `untilMs` and is silent then. */
-function watched(untilMs: number, options: BenchOptions = {}) {
+function watched(untilMs: number, options: BenchOptions = {}): Bench {
   const bench = createBench({ ...options, liveness: { ...beat, ...options.liveness } });
   bench.keeper.start();
   bench.beats(untilMs, 1000);
@@ -37,13 +37,8 @@ describe('after the last evidence', () => {
         fc.integer({ min: 0, max: 20_000 }),
         fc.integer({ min: 100, max: 4000 }),
         (onStale, nonce, timeoutSeconds, untilMs, fate, troubleMs, forMs) => {
-          const markets = [`AAA:${timeoutSeconds}`, 'BBB:60'];
-          const bench = watched(untilMs, {
-            markets,
-            nonce,
-            requestLifetimeMs: 5000,
-            liveness: { mode: 'beat', onStale },
-          });
+          const settings = { markets: [`AAA:${timeoutSeconds}`, 'BBB:60'], nonce, requestLifetimeMs: 5000 };
+          const bench = watched(untilMs, { ...settings, liveness: { mode: 'beat', onStale } });
           const lastMs = Math.floor(untilMs / 1000) * 1000;
           if (fate !== null) bench.at(untilMs + troubleMs, () => bench.strike(fate, forMs));
           bench.run(220_000);
@@ -96,11 +91,8 @@ describe('a bot that comes back', () => {
         fc.integer({ min: 0, max: 3400 }),
         fc.constantFrom('increasing' as const, 'window' as const),
         (awayMs, nonce) => {
-          const bench = watched(20_000, {
-            markets: ['AAA:60'],
-            nonce,
-            liveness: { mode: 'beat', onStale: 'trip' },
-          });
+          const liveness = { mode: 'beat', onStale: 'trip' } as const;
+          const bench = watched(20_000, { markets: ['AAA:60'], nonce, liveness });
           bench.run(TTL_MS + awayMs);
           bench.beats(bench.nowMs() + 60_000, 1000);
           bench.run(30_000);

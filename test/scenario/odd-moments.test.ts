@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BAD_KEY, createDriver, NO_MARKET, type Write } from '../core/driver.ts';
-import { type Bench, createBench } from './bench.ts';
+import { type Bench, createBench, TWO_ADDRESSES } from './bench.ts';
 
 const WATCHED = { mode: 'beat', ttlMs: 15_000, startupGraceMs: 20_000 } as const;
 
@@ -10,9 +10,8 @@ describe.each(['increasing', 'window'] as const)(
     test.each([1, 2])('cost no timer of %i market(s), and no delete of a stop', (count) => {
       const bench = createBench({
         markets: ['AAA', 'BBB'].slice(0, count),
-        bases: ['https://one.example', 'https://two.example'],
-        sameAccount: true,
         nonce,
+        ...TWO_ADDRESSES,
       });
       bench.start(20_000);
       bench.rules.push(({ base }) => (base === 0 ? { kind: 'lost' } : null));
@@ -136,12 +135,7 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   });
 
   test('no market has more than three requests in flight, and none goes to two addresses at once', () => {
-    const bench = createBench({
-      markets: ['AAA:10', 'BBB:10'],
-      bases: ['https://one.example', 'https://two.example'],
-      sameAccount: true,
-      nonce,
-    });
+    const bench = createBench({ markets: ['AAA:10', 'BBB:10'], nonce, ...TWO_ADDRESSES });
     bench.start(10_000);
     bench.rules.push(({ base }) => (base === 0 ? { kind: 'lost' } : null));
     bench.run(60_000);

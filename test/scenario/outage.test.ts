@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
 import { HTTP_500, NOT_SENT } from '../core/driver.ts';
-import { type Bench, createBench, type Fate, many } from './bench.ts';
+import { type Bench, createBench, type Fate, gapsBetween, many, TWO_ADDRESSES } from './bench.ts';
 
 const BLACK_HOLE: Fate = { kind: 'lost' };
 const SILENT_SUCCESS: Fate = { kind: 'lost', applied: true };
@@ -61,12 +61,8 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
     expect(bench.book.timers.size).toBe(5);
     expect(Math.max(...firstAfter(bench, endMs).values()) - endMs).toBeLessThanOrEqual(1000);
     bench.run(60_000);
-    expect(
-      bench
-        .noticesOf('lapsed')
-        .map(({ market }) => market)
-        .toSorted(),
-    ).toEqual(['M0', 'M1', 'M2', 'M3', 'M4']);
+    const lapsed = bench.noticesOf('lapsed').map(({ market }) => market);
+    expect(lapsed.toSorted()).toEqual(['M0', 'M1', 'M2', 'M3', 'M4']);
     expect(bench.noticesOf('overdue')).toHaveLength(5);
     expect(bench.noticesOf('outage-began')).toHaveLength(1);
     expect(bench.noticesOf('outage-ended')).toHaveLength(1);
@@ -80,8 +76,7 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
     const began = bench.noticesOf('outage-began')[0]?.atMs ?? Number.POSITIVE_INFINITY;
     // Every market was due once within its period of 6 s.
     const moments = bench.writes.filter(({ atMs }) => atMs > began + 8000).map(({ atMs }) => atMs);
-    const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(224);
+    expect(Math.min(...gapsBetween(moments))).toBeGreaterThanOrEqual(224);
     expect(moments.length).toBeGreaterThan(7);
   });
 });
@@ -95,9 +90,8 @@ describe.each(['increasing', 'window'] as const)('a refusal of everything, with 
   test.each(
     [1, 2].flatMap((addresses) => refusals.map(([what, outcome]) => [what, addresses, outcome] as const)),
   )('%s for 5 s fires nothing at %i address(es)', (_what, addresses, outcome) => {
-    const bases = Array.from({ length: addresses }, (_, index) => `https://${index}.example`);
     const markets = ['A:15', 'B:15', 'C:30', 'D:30', 'E:60', 'F:60'];
-    const bench = createBench({ markets, nonce, bases, sameAccount: addresses > 1 });
+    const bench = createBench({ markets, nonce, ...(addresses > 1 ? TWO_ADDRESSES : {}) });
     bench.start(15_000);
     for (let times = 0; times < 3; times += 1) {
       bench.strike({ kind: 'fails', outcome }, 5000);
@@ -108,8 +102,7 @@ describe.each(['increasing', 'window'] as const)('a refusal of everything, with 
   });
 
   test.each(refusals)('%s by one of two addresses for ever fires nothing', (_what, outcome) => {
-    const bases = ['https://0.example', 'https://1.example'];
-    const bench = createBench({ markets: ['A:10', 'B:10', 'C:15'], nonce, bases, sameAccount: true });
+    const bench = createBench({ markets: ['A:10', 'B:10', 'C:15'], nonce, ...TWO_ADDRESSES });
     bench.start(15_000);
     bench.rules.push(({ base }) => (base === 0 ? { kind: 'fails', outcome } : null));
     bench.run(60_000);

@@ -8,6 +8,16 @@ function running(options: BenchOptions = {}, forMs = 10_000) {
   bench.start(forMs);
   return bench;
 }
+type Left = NonNullable<ReturnType<Bench['ended']>>['left'];
+
+/** Each of these timers was named, and fired no later than was said. */
+function expectNamed({ fired }: Bench['book'], left: Left, fromMs = 0): void {
+  for (const { market, atMs } of fired.filter((one) => one.atMs > fromMs)) {
+    const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
+    expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
+  }
+}
+
 /** Lets a stop come to its end and everything that was on its way arrive. */
 function stopped(bench: Bench, policy: 'delete' | 'keep' | 'handoff' = 'delete') {
   const beganMs = bench.nowMs();
@@ -51,10 +61,7 @@ describe('a stop', () => {
       [0, 1, 2, 3, 4].map((index) => `M${index} unconfirmed`),
     );
     bench.run(200_000);
-    for (const { market, atMs } of bench.book.fired) {
-      const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
-      expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
-    }
+    expectNamed(bench.book, left);
     expect(bench.book.fired).toHaveLength(5);
   });
 
@@ -76,10 +83,7 @@ describe('a stop that keeps', () => {
     expect(left.map(({ why }) => why)).toEqual(Array(5).fill('policy'));
     bench.run(100_000);
     expect(bench.book.fired).toHaveLength(5);
-    for (const { market, atMs } of bench.book.fired) {
-      const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
-      expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
-    }
+    expectNamed(bench.book, left);
   });
 });
 
@@ -130,23 +134,15 @@ test('whatever the trouble, a timer that is armed after the end was named, and n
       fc.integer({ min: 0, max: 12_000 }),
       fc.constantFrom(2000, 8000),
       (nonce, policy, what, beforeMs, forMs, budgetMs) => {
-        const bench = createBench({
-          markets: many(4, 10),
-          nonce,
-          shutdown: { budgetMs },
-          requestLifetimeMs: 4000,
-        });
+        const settings = { markets: many(4, 10), nonce, requestLifetimeMs: 4000 };
+        const bench = createBench({ ...settings, shutdown: { budgetMs } });
         bench.start(6000);
         bench.strike(what, forMs);
         bench.run(beforeMs);
         const { left, beganMs, atMs } = stopped(bench, policy);
         expect(atMs - beganMs).toBeLessThanOrEqual(budgetMs);
         bench.run(30_000);
-        const late = bench.book.fired.filter((one) => one.atMs > atMs);
-        for (const { market, atMs: firedMs } of late) {
-          const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
-          expect(EPOCH_MS + firedMs).toBeLessThanOrEqual(said);
-        }
+        expectNamed(bench.book, left, atMs);
         if (policy !== 'delete') return;
         for (const market of ['M0', 'M1', 'M2', 'M3']) {
           // In a nonce window a market is guarded until no stray request can undo its delete.
