@@ -44,10 +44,10 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     for (const host of fleet.running.values()) {
       host.clock.whenRunning(() => {
         const source = sources.get(host);
-        if (source?.runs() !== true) return;
+        if (source?.runs?.() !== true) return;
         for (let bot = 0; bot < plan.bots; bot += 1)
           if (knows(host, bot)) judge.onEvidence(host, bot, says, timeline.nowMs());
-        source.end(says);
+        source.end?.(says);
       });
     }
   }
@@ -132,8 +132,8 @@ interface EvidenceWorld {
 /** Evidence, and the end of a child process where that is where it comes from. */
 interface SimulatedEvidence extends Evidence {
   /** Is there a process that could end? */
-  runs(): boolean;
-  end(says: 'goodbye' | 'fail'): void;
+  readonly runs?: () => boolean;
+  readonly end?: (says: 'goodbye' | 'fail') => void;
 }
 
 const LOOK_EVERY_MS = 1000;
@@ -148,9 +148,9 @@ function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
     case 'beat':
       return null;
     case 'file':
-      return { ...watchFiles(world), runs: () => false, end: ignore };
+      return watchFiles(world);
     case 'http':
-      return { ...probeUrls(world), runs: () => false, end: ignore };
+      return probeUrls(world);
     case 'process':
       return watchProcess(world);
   }
@@ -221,7 +221,7 @@ function watchProcess({ timeline, host, bots, isSilent, onSeen }: EvidenceWorld)
       return cancel;
     },
     runs: () => runs,
-    end(says) {
+    end: (says) => {
       runs = false;
       source.ended(says === 'goodbye' ? 0 : 1);
       // Started again at once; while it is silent, a look at it shows it stopped.

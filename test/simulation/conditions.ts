@@ -1,22 +1,10 @@
 import type { Truth } from './court.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } from './plan.ts';
 
-/** Faults that keep no request from succeeding. */
-const HARMLESS: ReadonlySet<FaultKind> = new Set([
-  'bot-silent',
-  'bot-goodbye',
-  'bot-fails',
-  'bot-flaps',
-  'duplicate',
-  'reload-timeout',
-  'reload-remove',
-  'reload-moves',
-  'operator-pauses',
-  'operator-disarms',
-  'operator-trips',
-  'new-budget',
-  'grants-less',
-]);
+/** Faults that keep no request from succeeding, beside all of bots and those of reloads and operators. */
+const HARMLESS: ReadonlySet<FaultKind> = new Set(['duplicate', 'new-budget', 'grants-less']);
+const isHarmless = ({ kind }: Fault) =>
+  HARMLESS.has(kind) || FAULTS[kind] === 'bot' || /^(reload|operator)-/.test(kind);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   'throttled-page': 60_000,
@@ -185,7 +173,7 @@ function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
 /** The longest stretch of faults that touches the time between the two moments; stretches that are close are one. */
 export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs: number): number {
   const bad = faults
-    .filter(({ kind }) => !HARMLESS.has(kind))
+    .filter((fault) => !isHarmless(fault))
     .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault) }))
     .filter((stretch) => stretch.toMs >= fromMs && stretch.fromMs <= toMs)
     .toSorted((one, other) => one.fromMs - other.fromMs);

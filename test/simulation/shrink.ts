@@ -43,12 +43,14 @@ export function shrinkPlan(plan: Plan, find: Finder, mostRuns = 400): Shrunk | n
     before = best.plan;
     cutShort(best, attempt);
     const current = () => best.plan;
-    dropSome(current, attempt, ({ faults }) => faults.length, 0, withoutFault);
-    dropSome(current, attempt, ({ markets }) => markets.length, 1, withoutMarket);
-    dropSome(current, attempt, ({ daemons }) => daemons.length, 1, withoutDaemon);
+    for (const what of ['faults', 'markets', 'daemons'] as const) dropSome(current, attempt, what);
     for (const simpler of PLAINER) tryPatch(current, attempt, simpler);
     for (let index = 0; index < best.plan.faults.length; index += 1)
-      for (const simpler of PLAINER_FAULTS) tryFault(current, attempt, index, simpler);
+      for (const simpler of PLAINER_FAULTS)
+        tryPatch(current, attempt, (plan) => ({
+          ...plan,
+          faults: plan.faults.map((fault, place) => (place === index ? simpler(fault) : fault)),
+        }));
   }
   return { ...best, runs };
 }
@@ -74,19 +76,15 @@ function endBy(fault: Fault, endMs: number): Fault {
 }
 
 /** Leaves out half of the items, then quarters, and at last one after the other ("ddmin"). */
-function dropSome(
-  current: () => Plan,
-  attempt: Attempt,
-  countOf: (plan: Plan) => number,
-  least: number,
-  without: (plan: Plan, index: number) => Plan,
-): void {
+function dropSome(current: () => Plan, attempt: Attempt, what: Items): void {
+  const countOf = (plan: Plan) => plan[what].length;
+  const least = what === 'faults' ? 0 : 1;
   for (let size = Math.ceil(countOf(current()) / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let from = countOf(current()) - size; from > -size; from -= size) {
       let candidate = current();
       const first = Math.max(0, from);
       for (let index = from + size - 1; index >= first; index -= 1) {
-        if (index < countOf(candidate)) candidate = without(candidate, index);
+        if (index < countOf(candidate)) candidate = without(candidate, what, index);
       }
       const left = countOf(candidate);
       if (left >= least && left < countOf(current())) attempt(candidate);
@@ -94,30 +92,35 @@ function dropSome(
   }
 }
 
-function withoutFault(plan: Plan, index: number): Plan {
-  return { ...plan, faults: plan.faults.filter((_, place) => place !== index) };
-}
+type Items = keyof typeof TARGETS;
 
-function withoutMarket(plan: Plan, index: number): Plan {
-  const markets = plan.markets.filter((_, place) => place !== index);
-  return { ...plan, markets, faults: retarget(plan.faults, ['requests', 'market'], index) };
-}
+/** What the targets of faults count, of all that can be left out. */
+const TARGETS: Readonly<Record<'faults' | 'markets' | 'daemons', readonly Struck[]>> = {
+  faults: [],
+  markets: ['requests', 'market'],
+  daemons: ['daemon'],
+};
 
-function withoutDaemon(plan: Plan, index: number): Plan {
-  const daemons = plan.daemons.filter((_, place) => place !== index);
-  return { ...plan, daemons, faults: retarget(plan.faults, ['daemon'], index) };
-}
-
-/** Drops the faults of what is gone, and lets the others strike what they struck before. */
-function retarget(faults: readonly Fault[], struck: readonly Struck[], gone: number): Fault[] {
-  return faults
-    .filter(({ kind, target }) => target !== gone || !struck.includes(FAULTS[kind]))
+/** Drops the faults of what is gone as well, and lets the others strike what they struck before. */
+function without(plan: Plan, what: Items, gone: number): Plan {
+  const isStruck = ({ kind }: Fault) => TARGETS[what].includes(FAULTS[kind]);
+  const faults = plan.faults
+    .filter((fault) => fault.target !== gone || !isStruck(fault))
     .map((fault) =>
-      fault.target > gone && struck.includes(FAULTS[fault.kind])
-        ? { ...fault, target: fault.target - 1 }
-        : fault,
+      fault.target > gone && isStruck(fault) ? { ...fault, target: fault.target - 1 } : fault,
     );
+  return {
+    ...plan,
+    faults,
+    [what]: (what === 'faults' ? faults : plan[what]).filter((_, place) => place !== gone),
+  };
 }
+
+/** The plan with this value where it has one. */
+const plainly =
+  <Name extends keyof Plan>(name: Name, value: Plan[Name]) =>
+  (plan: Plan): Plan =>
+    plan[name] === undefined ? plan : { ...plan, [name]: value };
 
 const everyDaemon =
   (patch: Partial<PlannedDaemon>) =>
@@ -136,23 +139,20 @@ const PLAINER: readonly ((plan: Plan) => Plan)[] = [
     faults: plan.faults.map((fault) => (FAULTS[fault.kind] === 'bot' ? { ...fault, target: 0 } : fault)),
   }),
   (plan) => ({ ...plan, bases: 1, faults: plan.faults.filter(({ kind }) => FAULTS[kind] !== 'base') }),
-  (plan) => (plan.onLapse === undefined ? plan : { ...plan, onLapse: 'rearm' }),
+  plainly('onLapse', 'rearm'),
   (plan) => ({ ...plan, markets: plan.markets.map(withoutCadence) }),
-  everyDaemon({ driftPpm: 0 }),
-  everyDaemon({ wallOffsetMs: 0 }),
-  everyDaemon({ startMs: 0 }),
-  everyDaemon({ policy: 'delete' }),
+  ...[{ driftPpm: 0 }, { wallOffsetMs: 0 }, { startMs: 0 }, { policy: 'delete' } as const].map(everyDaemon),
   (plan) => ({ ...plan, daemons: plan.daemons.map((daemon, key) => ({ ...daemon, key })) }),
   (plan) => ({ ...plan, markets: plan.markets.map((market) => ({ ...market, types: null })) }),
-  (plan) => ({ ...plan, serverDriftPpm: 0 }),
-  (plan) => ({ ...plan, cancellationDelayMs: 0 }),
-  (plan) => ({ ...plan, rounding: 'floor' }),
-  (plan) => ({ ...plan, profile: 'documented' }),
-  (plan) => ({ ...plan, onStale: 'expire' }),
-  (plan) => (plan.evidence === undefined ? plan : { ...plan, evidence: 'beat' }),
-  (plan) => ({ ...plan, roundTripMs: 20 }),
-  (plan) => ({ ...plan, budgetRequests: 5000 }),
-  (plan) => ({ ...plan, limitRequests: 10_000 }),
+  plainly('serverDriftPpm', 0),
+  plainly('cancellationDelayMs', 0),
+  plainly('rounding', 'floor'),
+  plainly('profile', 'documented'),
+  plainly('onStale', 'expire'),
+  plainly('evidence', 'beat'),
+  plainly('roundTripMs', 20),
+  plainly('budgetRequests', 5000),
+  plainly('limitRequests', 10_000),
 ];
 
 const PLAINER_FAULTS: readonly ((fault: Fault) => Fault)[] = [
@@ -166,16 +166,4 @@ const PLAINER_FAULTS: readonly ((fault: Fault) => Fault)[] = [
 function tryPatch(current: () => Plan, attempt: Attempt, simpler: (plan: Plan) => Plan): void {
   const candidate = simpler(current());
   if (JSON.stringify(candidate) !== JSON.stringify(current())) attempt(candidate);
-}
-
-function tryFault(
-  current: () => Plan,
-  attempt: Attempt,
-  index: number,
-  simpler: (fault: Fault) => Fault,
-): void {
-  tryPatch(current, attempt, (plan) => ({
-    ...plan,
-    faults: plan.faults.map((fault, place) => (place === index ? simpler(fault) : fault)),
-  }));
 }

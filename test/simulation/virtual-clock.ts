@@ -61,11 +61,10 @@ export type HostClock = ReturnType<typeof createHostClock>;
  */
 export function createHostClock(
   timeline: Timeline,
-  options: { readonly driftPpm?: number; readonly wallMs?: number; readonly bootMs?: number } = {},
+  options: { readonly driftPpm?: number; readonly wallMs?: number } = {},
 ) {
   const rate = 1 + (options.driftPpm ?? 0) * 1e-6;
   const originMs = timeline.nowMs();
-  const bootMs = options.bootMs ?? BOOT_MS;
   let sleptMs = 0;
   let wallMs = options.wallMs ?? originMs;
   let stalledUntilMs = originMs;
@@ -74,8 +73,8 @@ export function createHostClock(
 
   const sinceOriginMs = () => (timeline.nowMs() - originMs) * rate;
   const now = (): Instant => ({
-    monoMs: bootMs + sinceOriginMs() - sleptMs,
-    bootMs: bootMs + sinceOriginMs(),
+    monoMs: BOOT_MS + sinceOriginMs() - sleptMs,
+    bootMs: BOOT_MS + sinceOriginMs(),
     wallMs: wallMs + sinceOriginMs(),
   });
 
