@@ -1,6 +1,7 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../src/cli/edge.ts';
 import { FAILURE_REASONS } from '../src/core/events.ts';
+import { ControlRefusal, REFUSALS } from '../src/operator/control-sources.ts';
 import { describeStatus } from '../src/operator/status.ts';
 import { FAULT_KINDS } from '../src/simulator/faults.ts';
 import { startSimulatedServer } from '../src/simulator/server.ts';
@@ -19,7 +20,7 @@ import { ask, commandNames, helpOf } from './docs/program.ts';
 import { checkConfig } from './docs/promise-table.ts';
 import { CONFIG_KEYS, KEY_RISKS } from './docs/schema-tables.ts';
 import { telemetryTables } from './docs/telemetry-tables.ts';
-import { asker, createSpy, start as startControl } from './operator/control-fixture.ts';
+import { asker, createSpy, messageOf, start as startControl } from './operator/control-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
 import { ask as askWeb, clock, start as startWeb } from './operator/web-fixture.ts';
 import { INVARIANTS } from './simulation/court.ts';
@@ -128,12 +129,7 @@ describe('no document names what does not exist', () => {
       [...markdown.matchAll(/(?:`|^)killswitchd ([a-z-]+)/gm)].map(([, command = '']) => command);
     expect(unknown(commands, (command) => names.includes(command))).toEqual([]);
     // Outside of a clone it would run whoever owns the name.
-    expect(
-      unknown(
-        (markdown) => markdown.match(/npx killswitchd/g) ?? [],
-        () => false,
-      ),
-    ).toEqual([]);
+    expect(unknown(matches(/npx killswitchd/g), () => false)).toEqual([]);
   });
 });
 
@@ -167,96 +163,94 @@ describe('the examples', () => {
 
 describe('docs/http.md', () => {
   const text = read('docs/http.md');
-  const pathsAfter = (method: string) =>
-    [...text.matchAll(new RegExp(`\`${method} (/[\\w/.-]*)`, 'g'))].map(([, path = '']) => path);
+  const section = text.split(/^## /m).find((part) => part.startsWith('The control listener')) ?? '';
+  const askControl = async () => asker((await startControl(createSpy())).addresses[0]);
 
   it('names only paths that the servers know', async () => {
     const web = await startWeb();
-    const control = asker((await startControl(createSpy())).addresses[0]);
+    const control = await askControl();
     const simulated = await startSimulatedServer({ clock, listen: { host: '127.0.0.1', port: 0 } });
-    try {
-      const missing: string[] = [];
-      for (const path of pathsAfter('GET')) {
-        const atWeb = await askWeb(web, path);
-        const atSimulator = await fetch(simulated.url + path);
-        const atControl = await control(path, { method: 'GET' });
-        const all = [atWeb, atSimulator, atControl];
-        if (all.every(({ status }) => status === 404)) missing.push(path);
-      }
-      expect(missing).toEqual([]);
-    } finally {
-      await simulated.close();
+    onTestFinished(() => simulated.close());
+    const missing: string[] = [];
+    for (const [, path = ''] of text.matchAll(/`GET (\/[\w/.-]*)/g)) {
+      const replies = [await askWeb(web, path), await fetch(simulated.url + path)];
+      const all = [...replies, await control(path, { method: 'GET' })];
+      if (all.every(({ status }) => status === 404)) missing.push(path);
     }
+    expect(missing).toEqual([]);
   });
 
   it('names every field of the status document', () => {
-    const now = clock.now();
-    const input = {
-      snapshot: sampleSnapshot(),
-      events: [],
-      cancellations: [],
-      version: '1.2.3',
-      startedAtWallMs: 0,
-      now,
-    };
-    const { markets, ...status } = describeStatus(input, { limit: 10 });
+    const told = { events: [], cancellations: [], version: '1.2.3', startedAtWallMs: 0, now: clock.now() };
+    const { markets, ...status } = describeStatus({ snapshot: sampleSnapshot(), ...told }, { limit: 10 });
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);
   });
-});
 
-describe('docs/configuration.md', () => {
-  it('says of every key what goes wrong', () => {
-    expect(Object.keys(KEY_RISKS).toSorted()).toEqual(CONFIG_KEYS.toSorted());
+  it('lists every endpoint of the control listener with its method, and no other', async () => {
+    const ask = await askControl();
+    const [, allowed = ''] = /allowed: ([^;]*)/.exec(messageOf(await ask('/nothing-like-it'))) ?? [];
+    const rows = [...section.matchAll(/^\| `(GET|POST) (\/v1\/[a-z-]+)` +\|/gm)];
+    expect(rows.map(([, , path = '']) => path).toSorted()).toEqual(allowed.split(', ').toSorted());
+    for (const [, method = '', path = ''] of rows)
+      expect((await ask(path, { method })).status, path).not.toBe(405);
+  });
+
+  it('shows a reply to a beat as it is made', async () => {
+    const shown = /^```json\n([\s\S]*?)^```/m.exec(section)?.[1] ?? '';
+    const { body } = await (await askControl())('/v1/beat?bot=main');
+    const shape = (value: unknown) =>
+      JSON.stringify(value, (_, one) => (Object(one) === one ? one : typeof one));
+    expect(shape(JSON.parse(shown))).toEqual(shape(body));
   });
 });
 
-describe('docs/metrics.md', () => {
-  it('explains every reason of a failed request', () => {
-    const named = new Set(inlineCodeOf(read('docs/metrics.md')));
-    expect(FAILURE_REASONS.filter((reason) => !named.has(reason))).toEqual([]);
-  });
-});
+/** The first columns of the rows that a pattern finds in a document. */
+const rowsOf = (path: string, pattern: RegExp) =>
+  [...read(path).matchAll(pattern)].map(([, ...columns]) => columns.join(' '));
+const namedIn = (path: string, names: readonly string[]) => {
+  const named = new Set(inlineCodeOf(read(path)));
+  return names.filter((name) => named.has(name));
+};
 
-describe('docs/dependencies.md', () => {
-  it('has a reason for every package that was chosen', () => {
-    expect(read('docs/dependencies.md')).not.toContain('NO REASON GIVEN');
-  });
-});
+it.each<[string, readonly string[], readonly string[]]>([
+  [
+    'docs/http.md lists every refusal with its status, once',
+    rowsOf('docs/http.md', /^\| (\d{3}) +\| `([a-z_]+)` +\|/gm).toSorted(),
+    REFUSALS.map((code) => `${new ControlRefusal(code, '').status} ${code}`).toSorted(),
+  ],
+  [
+    'docs/configuration.md says of every key what goes wrong',
+    Object.keys(KEY_RISKS).toSorted(),
+    CONFIG_KEYS.toSorted(),
+  ],
+  [
+    'docs/metrics.md explains every reason of a failed request',
+    namedIn('docs/metrics.md', FAILURE_REASONS),
+    FAILURE_REASONS,
+  ],
+  [
+    'docs/dependencies.md has a reason for every package that was chosen',
+    rowsOf('docs/dependencies.md', /(NO REASON GIVEN)/g),
+    [],
+  ],
+  [
+    'docs/simulation.md explains every invariant that is judged',
+    rowsOf('docs/simulation.md', /^\| (\d+ [a-z ]+?) +\|/gm),
+    INVARIANTS,
+  ],
+  [
+    'docs/commands.md lists every exit code once',
+    rowsOf('docs/commands.md', /^\| (\d+) +\|/gm),
+    Object.values(EXIT).map(String),
+  ],
+])('%s', (_, shown, expected) => expect(shown).toEqual(expected));
 
-describe('docs/simulation.md', () => {
-  it('explains every invariant that is judged', () => {
-    const explained = [...read('docs/simulation.md').matchAll(/^\| (\d+ [a-z ]+?) +\|/gm)].map(
-      ([, name]) => name,
-    );
-    expect(explained).toEqual(INVARIANTS);
-  });
-});
-
-describe('docs/commands.md', () => {
-  it('lists every exit code once', () => {
-    const listed = [...read('docs/commands.md').matchAll(/^\| (\d+) +\|/gm)].map(([, value]) =>
-      Number(value),
-    );
-    expect(listed).toEqual(Object.values(EXIT));
-  });
-});
-
-describe('the prose', () => {
-  it('has lines of at most 120 characters outside of tables, code and links', () => {
-    const long = (markdown: string) =>
-      withoutCode(markdown)
-        .split('\n')
-        .filter((line) => line.length > 120 && !line.startsWith('|') && !line.includes(']('));
-    expect(unknown(long, () => false)).toEqual([]);
-  });
-
-  it('promises nothing for later in so many words', () => {
-    const words = new RegExp(
-      `\\b(${[`${'TO'}DO`, `${'FIX'}ME`, 'TBD', 'WIP', 'coming soon'].join('|')})\\b`,
-      'gi',
-    );
-    expect(unknown(matches(words), () => false)).toEqual([]);
-  });
+it('the prose has lines of at most 120 characters outside of tables, code and links', () => {
+  const long = (markdown: string) =>
+    withoutCode(markdown)
+      .split('\n')
+      .filter((line) => line.length > 120 && !line.startsWith('|') && !line.includes(']('));
+  expect(unknown(long, () => false)).toEqual([]);
 });

@@ -41,7 +41,7 @@ describe('the linter', () => {
           .join(''),
       ]),
     ),
-    ...Object.fromEntries(SINGLE_CASES.map(([, path, , source]) => [path, source])),
+    ...Object.fromEntries(SINGLE_CASES.map(({ path, text }) => [path, text])),
     'src/config/c.ts': "import { b } from './d.ts'; export const a = () => b;",
     'src/config/d.ts': "import { a } from './c.ts'; export const b = () => a;",
     'src/config/long.ts': longFile(501),
@@ -72,7 +72,7 @@ describe('the linter', () => {
   );
 
   describe('refuses', () => {
-    it.each(SINGLE_CASES)('%s', (_title, path, rule) => expect(rulesAt(path)).toContain(rule));
+    it.each(SINGLE_CASES)('$text in $path', ({ path, rule }) => expect(rulesAt(path)).toContain(rule));
 
     it('files that import each other', () => {
       expect(rulesAt('src/config/c.ts')).toContain('import(no-cycle)');
@@ -126,7 +126,7 @@ describe('the sources', () => {
 
 describe('the repository', () => {
   it('holds no leftovers', () => {
-    const leftover = new RegExp(`\\b(${'TO'}DO|${'FIX'}ME)\\b`);
+    const leftover = new RegExp(`\\b(${'TO'}DO|${'FIX'}ME|${'TB'}D|${'WI'}P)\\b|${'coming'} soon`, 'i');
     expect(linesMatching(PATHS, leftover)).toEqual([]);
   });
 

@@ -206,7 +206,7 @@ export function refusalOf(reply: Reply, spy: Spy) {
   };
 }
 
-/** A refusal as it should be; `control-docs.test.ts` compares the status of each with the documents. */
+/** A refusal as it should be; `docs.test.ts` compares the status of each with the documents. */
 export const refusal = (code: Refusal): ReturnType<typeof refusalOf> => ({
   status: new ControlRefusal(code, '').status,
   code,

@@ -16,19 +16,10 @@ export const IMPORTERS: readonly string[] = [
   'src/main.ts',
 ];
 
+/** Another file of each of them, and one that the simulator may know. */
 const TARGETS: readonly string[] = [
-  'src/core/b.ts',
-  'src/util/b.ts',
-  'src/ports.ts',
-  'src/clock.ts',
-  'src/keeper.ts',
-  'src/other.ts',
-  ...FOLDERS.map((folder) => `src/${folder}/b.ts`),
+  ...IMPORTERS.map((path) => path.replace('/a.ts', '/b.ts').replace('beside', 'other')),
   'src/exchange/sign.ts',
-  'src/library/b.ts',
-  'src/daemon/b.ts',
-  'src/cli/b.ts',
-  'src/main.ts',
 ];
 
 /** What programs of other people get to see of the rings. */
@@ -111,87 +102,60 @@ function importsOf(importer: string): Line[] {
   return lines.map(([line, allowed]) => ({ line, refusedBy: refusedUnless(allowed, 'imports') }));
 }
 
-const GLOBALS = {
-  Date: ['Date.now()', 'new Date()'],
-  performance: ['performance.now()'],
-  setTimeout: ['setTimeout(() => {}, 1)'],
-  setInterval: ['setInterval(() => {}, 1)'],
-  setImmediate: ['setImmediate(() => {})'],
-  process: ['process.env', 'process.hrtime.bigint()'],
-  fetch: ["() => fetch('https://exchange.example')"],
-  crypto: ['crypto.randomUUID()'],
-  globalThis: ['globalThis.Date.now()', "globalThis['process']"],
-  global: ['global.performance'],
-  require: ["require('node:timers')"],
-} as const;
+/** How a file could read what is ambient: time, timers, the process, the network, randomness. */
+const AMBIENT = [
+  'Date.now()',
+  'new Date()',
+  'performance.now()',
+  'setTimeout(() => {}, 1)',
+  'setInterval(() => {}, 1)',
+  'setImmediate(() => {})',
+  'process.env',
+  'process.hrtime.bigint()',
+  "() => fetch('https://exchange.example')",
+  'crypto.randomUUID()',
+  'globalThis.Date.now()',
+  "globalThis['process']",
+  'global.performance',
+  "require('node:timers')",
+];
 
-const EXEMPT_GLOBALS: Readonly<Record<string, readonly string[]>> = {
-  'src/clock.ts': ['Date', 'performance', 'setTimeout'],
-  'src/main.ts': ['process'],
+const EXEMPT_GLOBALS: Readonly<Record<string, RegExp>> = {
+  'src/clock.ts': /^(new )?(Date|performance|setTimeout)\b/,
+  'src/main.ts': /^process\b/,
 };
 
-/** Everything ambient that `path` could read: time, timers, the process, the network, randomness. */
-function ambientOf(path: string): Line[] {
-  const exempt = EXEMPT_GLOBALS[path] ?? [];
-  return Object.entries(GLOBALS).flatMap(([name, expressions]) =>
-    expressions.map((expression, index) => ({
-      line: `export const ${name}${index} = ${expression};`,
-      refusedBy: refusedUnless(exempt.includes(name), 'globals'),
-    })),
-  );
-}
+const ambientOf = (path: string): Line[] =>
+  AMBIENT.map((expression, index) => ({
+    line: `export const a${index} = ${expression};`,
+    refusedBy: refusedUnless(EXEMPT_GLOBALS[path]?.test(expression) ?? false, 'globals'),
+  }));
 
-type Source = readonly [title: string, path: string, text: string];
-
-/** One violation each of the rules that hold for more than one ring: what it is, where it stands, the text. */
-const BY_RULE: Readonly<Record<string, readonly Source[]>> = {
-  'eslint(no-restricted-properties)': [
-    ['randomness', 'src/core/b.ts', 'export const a = Math.random();'],
-    ['randomness taken out of Math', 'src/simulator/b.ts', 'export const { random } = Math;'],
-    ['a time-out made by AbortSignal', 'src/exchange/b.ts', 'export const a = AbortSignal.timeout(1);'],
-    ['a signal made of several', 'src/exchange/c.ts', 'export const a = AbortSignal.any([]);'],
-  ],
-  'oxc(no-async-await)': [['waiting in the core', 'src/core/c.ts', 'export async function a() {}']],
-  'eslint(no-restricted-globals)': [
-    ['a promise in the core', 'src/core/d.ts', 'export const a = Promise.resolve();'],
-    ['a microtask in the core', 'src/core/i.ts', 'queueMicrotask(() => {});'],
-  ],
-  'eslint(no-restricted-imports)': [
-    ['a type from an outer ring', 'src/core/e.ts', "import type {} from '../ports.ts';"],
-    ['an outer ring exported again', 'src/core/f.ts', "export * from '../ports.ts';"],
-    ['an outer ring loaded later', 'src/core/g.ts', "export const a = import('../ports.ts');"],
-  ],
-  'typescript(consistent-type-imports)': [
-    ['a type written as an import', 'src/core/h.ts', "export type A = import('../ports.ts').Clock;"],
-  ],
-  'eslint(no-console)': [['printing past the log', 'src/cli/e.ts', "console.log('armed');"]],
-  'typescript(ban-ts-comment)': [
-    ['a line hidden from the compiler', 'test/c.test.ts', '// @ts-ignore\nexport {};'],
-  ],
-  'typescript(no-floating-promises)': [
-    [
-      'a promise nobody waits for',
-      'src/exchange/e.ts',
-      "import Bottleneck from 'bottleneck'; new Bottleneck().schedule(async () => 1);",
-    ],
-  ],
-  'typescript(no-misused-promises)': [
-    ['a promise where nobody looks', 'src/exchange/f.ts', '[1].forEach(async () => {});'],
-  ],
-  'typescript(switch-exhaustiveness-check)': [
-    [
-      'a forgotten kind of outcome',
-      'src/telemetry/b.ts',
-      "export const a = (kind: 'applied' | 'refused') => { switch (kind) { case 'applied': return 1; } return 2; };",
-    ],
-  ],
-  'vitest(no-disabled-tests)': [['a test that is skipped', 'test/a.test.ts', "it.skip('a', () => {});"]],
-  'vitest(no-focused-tests)': [['a test that runs alone', 'test/b.test.ts', "it.only('a', () => {});"]],
-};
-
-export const SINGLE_CASES = Object.entries(BY_RULE).flatMap(([rule, sources]) =>
-  sources.map(([title, path, text]) => [title, path, rule, text] as const),
-);
+/** One violation each of the rules that hold for more than one ring: rule, file, text. */
+export const SINGLE_CASES = String.raw`
+eslint(no-restricted-properties) src/core/b.ts export const a = Math.random();
+eslint(no-restricted-properties) src/simulator/b.ts export const { random } = Math;
+eslint(no-restricted-properties) src/exchange/b.ts export const a = AbortSignal.timeout(1);
+eslint(no-restricted-properties) src/exchange/c.ts export const a = AbortSignal.any([]);
+oxc(no-async-await) src/core/c.ts export async function a() {}
+eslint(no-restricted-globals) src/core/d.ts export const a = Promise.resolve();
+eslint(no-restricted-globals) src/core/i.ts queueMicrotask(() => {});
+eslint(no-restricted-imports) src/core/e.ts import type {} from '../ports.ts';
+eslint(no-restricted-imports) src/core/f.ts export * from '../ports.ts';
+eslint(no-restricted-imports) src/core/g.ts export const a = import('../ports.ts');
+typescript(consistent-type-imports) src/core/h.ts export type A = import('../ports.ts').Clock;
+eslint(no-console) src/cli/e.ts console.log('armed');
+typescript(ban-ts-comment) test/c.test.ts // @ts-ignore${'\n'}export {};
+typescript(no-floating-promises) src/exchange/e.ts import Bottleneck from 'bottleneck'; new Bottleneck().schedule(async () => 1);
+typescript(no-misused-promises) src/exchange/f.ts [1].forEach(async () => {});
+typescript(switch-exhaustiveness-check) src/telemetry/b.ts export const a = (kind: 'applied' | 'refused') => { switch (kind) { case 'applied': return 1; } return 2; };
+vitest(no-disabled-tests) test/a.test.ts it.skip('a', () => {});
+vitest(no-focused-tests) test/b.test.ts it.only('a', () => {});`
+  .split('\n')
+  .flatMap((line) => {
+    const [, rule = '', path = '', text = ''] = /^(\S+\)) (\S+) (.*)$/.exec(line) ?? [];
+    return rule === '' ? [] : [{ rule, path, text }];
+  });
 
 /** A file of `lines` lines. */
 export const longFile = (lines: number): string => 'export {};\n'.repeat(lines);
