@@ -1,7 +1,6 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseEnv } from 'node:util';
 import { onTestFinished } from 'vitest';
 import type { Flags } from '../../src/config/environment.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
@@ -33,31 +32,6 @@ export function shardSecrets(): { KILLSWITCHD_API_KEY_FILE: string; KILLSWITCHD_
   return { KILLSWITCHD_API_KEY_FILE: file, KILLSWITCHD_API_SECRET: SECRETS.KILLSWITCHD_API_SECRET };
 }
 
-/**
- * Loads a fixture: an `.env` file as the whole environment, everything else as the file of `--config`, for the command
- * that a comment `# command: run` names.
- */
-export function loadFixture(path: string): Loaded {
-  if (path.endsWith('.env')) {
-    return loadConfig({ env: parseEnv(readFileSync(path, 'utf8')) as Record<string, string>, flags: {} });
-  }
-  const command = /^# command: (run|exec)$/m.exec(readFileSync(path, 'utf8'))?.[1] as Command | undefined;
-  return loadConfig({
-    env: SECRETS,
-    flags: { config: path },
-    ...(command === undefined ? {} : { command }),
-  });
-}
-
-/**
- * What the leading comments of a fixture ask for: `expect`, the messages, and `shown`, the lines under them. FILE stands
- * for its own path.
- */
-export function askedFor(path: string, what: 'expect' | 'shown'): string[] {
-  const lines = readFileSync(path, 'utf8').matchAll(new RegExp(`^# ${what}: (.*)$`, 'gm'));
-  return [...lines].map(([, line = '']) => line.replace(/\bFILE:/g, `${path}:`));
-}
-
 /** A whole configuration as a file. */
 export const FILE = `
 exchange: { baseUrls: [https://exchange.example] }
@@ -82,16 +56,15 @@ export function load(
   text: string | Buffer | null,
   env: Record<string, string> = {},
   flags: Flags = {},
+  command: Command | null = null,
 ): Loaded {
-  if (text === null) return loadConfig({ env, flags });
+  if (text === null) return loadConfig({ env, flags, command });
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-config-'));
   const config = join(folder, 'killswitchd.yaml');
   writeFileSync(config, text);
+  const secrets = 'KILLSWITCHD_API_KEY_FILE' in env ? {} : SECRETS;
   try {
-    return loadConfig({
-      env: { ...('KILLSWITCHD_API_KEY_FILE' in env ? {} : SECRETS), ...env },
-      flags: { config, ...flags },
-    });
+    return loadConfig({ env: { ...secrets, ...env }, flags: { config, ...flags }, command });
   } finally {
     rmSync(folder, { recursive: true });
   }

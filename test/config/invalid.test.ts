@@ -1,19 +1,51 @@
-import { readdirSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import { askedFor, loadFixture } from './fixture.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Loaded } from '../../src/config/load.ts';
+import type { Command } from '../../src/config/meaning.ts';
+import { ENVIRONMENT, load } from './fixture.ts';
 
-const FOLDER = 'test/config';
-const fixtures = readdirSync(FOLDER).filter((name) => name.startsWith('invalid-') && !name.endsWith('.ts'));
+/** `# TITLE`, `! MESSAGE` each, `> LINE` each that a terminal is shown, and what is loaded. */
+const casesOf = (name: string) =>
+  readFileSync(join(import.meta.dirname, name), 'utf8')
+    .trimEnd()
+    .split('\n\n# ')
+    .map((text) => {
+      const [title = '', ...lines] = text.replace(/^# /, '').split('\n');
+      const marked = (mark: string) =>
+        lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(mark.length));
+      const rest = lines.filter((line) => !/^[!>] /.test(line));
+      return { title, messages: marked('! '), shown: marked('> '), rest };
+    });
+type Case = ReturnType<typeof casesOf>[number];
 
-describe('a configuration with a mistake is refused, and the message says where, what, and what to write', () => {
-  it.each(fixtures)('%s', (name) => {
-    const path = `${FOLDER}/${name}`;
-    const expected = askedFor(path, 'expect');
-    expect(expected.length, 'the fixture says what it expects').toBeGreaterThan(0);
-    const loaded = loadFixture(path);
-    expect(loaded).toMatchObject({ kind: 'invalid', problems: expected });
-    const shown = loaded.kind === 'invalid' ? loaded.shown().join('\n') : '';
-    for (const line of askedFor(path, 'shown')) expect(shown).toContain(line);
-    expect(JSON.stringify(loaded) + shown, 'no password is shown').not.toMatch(/must.never.be.shown/);
-  });
+function judge(loaded: Loaded, { messages, shown }: Case): void {
+  if (loaded.kind === 'ok') throw new Error('it was taken');
+  const here = (line: string) => line.replaceAll(/\S+\/killswitchd\.yaml:/g, 'FILE:');
+  expect(messages.length).toBeGreaterThan(0);
+  expect(loaded.problems.map(here)).toEqual(messages);
+  const onTerminal = loaded.shown().join('\n');
+  for (const line of shown) expect(onTerminal).toContain(line);
+  expect(JSON.stringify(loaded) + onTerminal, 'no password is shown').not.toMatch(/must.never.be.shown/);
+}
+
+const WITHOUT_LIVENESS = 'exchange: { baseUrls: [https://exchange.example] }\nmarkets: [BTC_USDT]';
+
+test.each(casesOf('mistakes-in-files.txt'))('a mistake in the file is told: $title', (one) => {
+  const command = /\((run|exec)\)/.exec(one.title)?.[1] as Command | undefined;
+  const text = one.rest
+    .join('\n')
+    .replace('(well)', `${WITHOUT_LIVENESS}\nliveness: { mode: none }`)
+    .replace('(well but for liveness)', WITHOUT_LIVENESS);
+  judge(load(`${text}\n`, {}, {}, command), one);
+});
+
+test.each(casesOf('mistakes-in-variables.txt'))('a mistake in the environment is told: $title', (one) => {
+  const env: Record<string, string> = { ...ENVIRONMENT, KILLSWITCHD_MARKETS: 'BTC_USDT' };
+  for (const line of one.rest) {
+    const [, without, name, value = ''] = /^(-?)(\w+)=?(.*)$/.exec(line) ?? [];
+    if (without === '-') delete env[`KILLSWITCHD_${name}`];
+    else env[`KILLSWITCHD_${name}`] = value.replace('\\n', '\n');
+  }
+  judge(load(null, env), one);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { toCoreSettings } from '../../src/config/config.ts';
+import { printConfig } from '../../src/config/print.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { ENVIRONMENT, FILE, fileOf, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
 
@@ -16,20 +17,14 @@ describe('where a value comes from', () => {
 
   it('gives a market its own settings, and what it does not say from the defaults', () => {
     const { config, sources } = loadWell(FILE, { KILLSWITCHD_TIMEOUT_SECONDS: '20' });
+    const plain = { types: null, renewEverySeconds: null, bot: 'default' };
     expect(config.markets).toEqual([
-      { market: 'BTC_USDT', timeoutSeconds: 20, types: null, renewEverySeconds: null, bot: 'default' },
-      {
-        market: 'ETH_USDT',
-        timeoutSeconds: 30,
-        types: ['spot', 'margin'],
-        renewEverySeconds: null,
-        bot: 'maker',
-      },
+      { ...plain, market: 'BTC_USDT', timeoutSeconds: 20 },
+      { ...plain, market: 'ETH_USDT', timeoutSeconds: 30, types: ['spot', 'margin'], bot: 'maker' },
     ]);
-    expect(sources.get('markets[0].market')).toBe('file');
-    expect(sources.get('markets[0].timeoutSeconds')).toBe('environment');
-    expect(sources.get('markets[1].timeoutSeconds')).toBe('file');
-    expect(sources.get('markets[0].types')).toBe('default');
+    const of = ['[0].market', '[0].timeoutSeconds', '[1].timeoutSeconds', '[0].types'];
+    const found = of.map((path) => sources.get(`markets${path}`));
+    expect(found).toEqual(['file', 'environment', 'file', 'default']);
   });
 
   it('replaces all markets of the file by those of the environment', () => {
@@ -67,19 +62,16 @@ describe('where a value comes from', () => {
     });
   });
 
-  it('prefers the file that a flag names to that of the environment', () => {
-    const { config } = loadWell(FILE, { KILLSWITCHD_CONFIG: 'there-is-no-such-file.yaml' });
-    expect(config.file).toMatch(/killswitchd\.yaml$/);
-  });
-
-  it('reads JSON as well as YAML', () => {
+  it('prefers the file that a flag names to that of the environment, and reads JSON as well as YAML', () => {
     const values = {
       $schema: './killswitchd.schema.json',
       exchange: { baseUrls: ['http://[::1]:8080/'] },
       markets: ['BTC_USDT'],
       liveness: { mode: 'none' },
     };
-    expect(loadWell(JSON.stringify(values)).config.exchange.baseUrls).toEqual(['http://[::1]:8080']);
+    const { config } = loadWell(JSON.stringify(values), { KILLSWITCHD_CONFIG: 'no-such-file.yaml' });
+    expect(config.file).toMatch(/killswitchd\.yaml$/);
+    expect(config.exchange.baseUrls).toEqual(['http://[::1]:8080']);
   });
 });
 
@@ -95,34 +87,25 @@ describe('what is not a mistake', () => {
       expect(load(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).kind, url).toBe(kind);
   });
 
-  it('leaves the variables of clients and commands to them', () => {
-    const env = { KILLSWITCHD_CONTROL: 'no address', KILLSWITCHD_BOT: 'no such bot' };
-    const { file: _file, ...config } = loadWell(FILE, env).config;
-    const { file: _other, ...bare } = loadWell(FILE).config;
-    expect(JSON.stringify(config)).toBe(JSON.stringify(bare));
-  });
-
-  it('ignores variables that Kubernetes makes out of a service called killswitchd', () => {
-    const links = {
+  it('leaves the variables of clients, commands and Kubernetes to them', () => {
+    const others = {
+      KILLSWITCHD_CONTROL: 'no address',
+      KILLSWITCHD_BOT: 'no such bot',
+      // Kubernetes makes them out of a service called killswitchd.
       KILLSWITCHD_SERVICE_HOST: '10.0.0.7',
-      KILLSWITCHD_SERVICE_PORT: '17477',
       KILLSWITCHD_SERVICE_PORT_WEB: '17477',
       KILLSWITCHD_PORT: 'tcp://10.0.0.7:17477',
-      KILLSWITCHD_PORT_17477_TCP: 'tcp://10.0.0.7:17477',
       KILLSWITCHD_PORT_17477_TCP_ADDR: '10.0.0.7',
     };
-    expect(load(null, { ...ENVIRONMENT, ...links }).kind).toBe('ok');
-    expect(problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }))).toContain(
-      'KILLSWITCHD_PORT: unknown variable',
-    );
+    const shown = (env: Record<string, string>) => JSON.stringify(loadWell(null, env).config);
+    expect(shown({ ...ENVIRONMENT, ...others })).toBe(shown(ENVIRONMENT));
+    const problems = problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }));
+    expect(problems).toContain('KILLSWITCHD_PORT: unknown variable');
   });
 
   it('warns about what is allowed and yet worth a thought', () => {
-    const two = FILE.replace(
-      '[https://exchange.example]',
-      '[https://exchange.example, https://eu.exchange.example]',
-    );
-    expect(loadWell(two).warnings).toEqual([
+    const two = '[https://exchange.example, https://eu.exchange.example]';
+    expect(loadWell(FILE.replace('[https://exchange.example]', two)).warnings).toEqual([
       'exchange.baseUrls: only https://exchange.example is used for renewals, the others only with exchange.sameAccount: true',
       'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
     ]);
@@ -130,18 +113,15 @@ describe('what is not a mistake', () => {
 
   it('takes plain http to another host, and a control address that others reach, only where asked to, and says so', () => {
     const plain = FILE.replace('[https://exchange.example]', '[http://exchange:17480], allowPlainHttp: true');
-    expect(loadWell(plain).warnings).toContainEqual(
-      expect.stringMatching(/^exchange.allowPlainHttp: .*http:\/\/exchange:17480 can read the API key/),
+    expect(loadWell(plain).warnings.join('\n')).toMatch(
+      /^exchange.allowPlainHttp: .*http:\/\/exchange:17480 can read the API key/m,
     );
     expect(problemsOf(load(plain.replace('true', 'false')))).toContain('which is not encrypted');
 
     const control = { KILLSWITCHD_CONTROL_LISTEN: '0.0.0.0:17478' };
-    expect(problemsOf(load(FILE, { ...SECRETS, ...control }))).toContain(
-      'or any other with control.tokenFile',
-    );
-    const token = { ...control, KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('a-token-of-some-length') };
-    expect(loadWell(FILE, { ...SECRETS, ...token }).warnings).toContainEqual(
-      expect.stringMatching(/^control.listen: other hosts can reach 0\.0\.0\.0:17478/),
+    const file = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('a-token-of-some-length') };
+    expect(loadWell(FILE, { ...control, ...file }).warnings.join('\n')).toMatch(
+      /^control.listen: other hosts can reach 0\.0\.0\.0:17478/m,
     );
   });
 
@@ -158,39 +138,25 @@ describe('what is not a mistake', () => {
   });
 });
 
-describe('several mistakes', () => {
-  it('are told at once, whichever source they stand in', () => {
-    const text = FILE.replace('timeoutSeconds: 40', 'timeoutSeconds: 4').replace('level: warn', 'levl: warn');
-    const problems = problemsOf(
-      load(text, { KILLSWITCHD_LOG_FORMAT: 'xml', KILLSWITCHD_API_KEY: '' }, { shutdownPolicy: 'stay' }),
-    );
-    expect(
-      problems.split('\n').map((line) => line.replace(/^.*killswitchd\.yaml/, 'FILE').split(': ')[0]),
-    ).toEqual([
-      '--shutdown-policy',
-      'KILLSWITCHD_API_KEY',
-      'KILLSWITCHD_LOG_FORMAT',
-      'FILE:3:13 defaults.timeoutSeconds',
-      'FILE:8:8 log.levl',
-    ]);
-  });
-
-  it('do not hide those of a file that is overruled', () => {
-    const text = FILE.replace('timeoutSeconds: 40', 'timeoutSeconds: 4');
-    expect(problemsOf(load(text, { KILLSWITCHD_TIMEOUT_SECONDS: '20' }))).toContain('found 4');
-  });
+test('several mistakes are told at once, whichever source they stand in, also where the file is overruled', () => {
+  const text = FILE.replace('timeoutSeconds: 40', 'timeoutSeconds: 4').replace('level: warn', 'levl: warn');
+  const env = { KILLSWITCHD_LOG_FORMAT: 'xml', KILLSWITCHD_API_KEY: '', KILLSWITCHD_TIMEOUT_SECONDS: '20' };
+  const problems = problemsOf(load(text, env, { shutdownPolicy: 'stay' })).split('\n');
+  expect(problems.map((line) => line.replace(/^.*killswitchd\.yaml/, 'FILE').split(': ')[0])).toEqual([
+    '--shutdown-policy',
+    'KILLSWITCHD_API_KEY',
+    'KILLSWITCHD_LOG_FORMAT',
+    'FILE:3:13 defaults.timeoutSeconds',
+    'FILE:8:8 log.levl',
+  ]);
 });
 
 describe('a file that is no configuration', () => {
   it('is refused with a message, whatever stands under the keys, and never crashes the daemon', () => {
     const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
-    const keys = [
-      'market',
-      ...Object.values(sections).flatMap(({ properties }) => Object.keys(properties ?? {})),
-    ];
-    const inner = fc.dictionary(fc.oneof(fc.constantFrom(...keys), fc.string()), fc.jsonValue(), {
-      maxKeys: 4,
-    });
+    const keys = Object.values(sections).flatMap(({ properties }) => Object.keys(properties ?? {}));
+    const any = fc.oneof(fc.constantFrom('market', ...keys), fc.string());
+    const inner = fc.dictionary(any, fc.jsonValue(), { maxKeys: 4 });
     const value = fc.oneof(fc.jsonValue(), inner, fc.array(fc.oneof(inner, fc.string()), { maxLength: 4 }));
     const key = fc.oneof(fc.constantFrom(...Object.keys(sections)), fc.string());
     fc.assert(
@@ -201,17 +167,32 @@ describe('a file that is no configuration', () => {
     );
   });
 
-  it('is refused beyond 1 MiB', () => {
-    expect(problemsOf(load(`${FILE}#${'x'.repeat(1024 * 1024)}`))).toContain('is bigger than 1024 KiB');
+  const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
+  it.each<[string, string, string | Buffer]>([
+    ['beyond 1 MiB', 'is bigger than 1024 KiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
+    ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
+    ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
+    ['when it is not text', 'is not UTF-8 text', Buffer.from([0xff, 0xfe, 0x00])],
+  ])('is refused %s: it %s', (_, says, text) => {
+    expect(problemsOf(load(text))).toContain(says);
   });
+});
 
-  it('is refused in bounded time when it is made to blow up', () => {
-    const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
-    expect(problemsOf(load(anchors))).toContain('anchors are repeated too often');
-    expect(problemsOf(load(`markets: ${'['.repeat(20_000)}`))).toContain('nested too deeply');
-  });
-
-  it('is refused when it is not text', () => {
-    expect(problemsOf(load(Buffer.from([0xff, 0xfe, 0x00])))).toContain('is not UTF-8 text');
-  });
+test('what is printed is itself a configuration that means the same, with the source of every value and no secret', () => {
+  const env = {
+    KILLSWITCHD_WEB_LISTEN: '[::1]:17477,0.0.0.0:17477',
+    KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/killswitchd/control.sock',
+    KILLSWITCHD_LOG_FORMAT: 'text',
+  };
+  const { config, sources } = loadWell(FILE, env, { logLevel: 'debug' });
+  const lines = printConfig(config, sources);
+  const again = loadWell(lines.join('\n'));
+  expect({ ...again.config, file: null, secrets: null }).toEqual({ ...config, file: null, secrets: null });
+  expect(lines).toContain('# apiKey: [redacted, 17 chars, from environment]');
+  expect(lines).toContain('  level: debug # flag');
+  expect(lines).toContain('  format: text # environment');
+  expect(lines).toContain('  mode: none # file');
+  expect(lines).toContain('onLapse: rearm # default');
+  for (const line of lines.slice(2)) expect(line).toMatch(/:$|(# |\()(flag|environment|file|default)\)?$/);
+  for (const secret of Object.values(SECRETS)) expect(lines.join('\n')).not.toContain(secret);
 });

@@ -63,56 +63,45 @@ it('equal files have one hash, wherever they lie', () => {
   expect(here && hashOf(here)).toBe(there && hashOf(there));
 });
 
-describe('the markets of a reload', () => {
-  const ETH = BASE.markets[1];
-  const changes = (bitcoin: object, more: object = {}) => ({
-    markets: [{ market: 'BTC_USDT', ...bitcoin }, ETH],
-    ...more,
-  });
-  it.each<[string, Record<string, unknown>, object]>([
-    [
-      'are added, removed and changed',
-      { markets: ['SOL_USDT', { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] }] },
-      { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] },
-    ],
-    ['change with their timeout', changes({ timeoutSeconds: 30 }), { changed: ['BTC_USDT'] }],
-    ['change with their types', changes({ types: ['spot'] }), { changed: ['BTC_USDT'] }],
-    ['change with their cadence', changes({ renewEverySeconds: 5 }), { changed: ['BTC_USDT'] }],
-    [
-      'change with their bot',
-      changes({ bot: 'maker' }, { liveness: { mode: 'file', file: '/run/{bot}.alive' } }),
-      { changed: ['BTC_USDT'] },
-    ],
-    [
-      'change with a default that they inherit',
-      { defaults: { timeoutSeconds: 40 } },
-      { changed: ['BTC_USDT'] },
-    ],
-    [
-      'stay the same where the same is written otherwise or in another order',
-      {
-        markets: [
-          { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
-          { market: 'BTC_USDT', timeoutSeconds: 60 },
-        ],
-        defaults: { timeoutSeconds: 50 },
-      },
-      { same: true },
-    ],
-  ])('%s', (_what, change, found) => {
-    expect(diff(change)).toEqual({ ...NOTHING, same: false, ...found });
-  });
+const ETH = BASE.markets[1];
+const ofBitcoin = (more: object) => ({ markets: [{ market: 'BTC_USDT', ...more }, ETH] });
+const BY_BOT = { liveness: { mode: 'file', file: '/run/{bot}.alive' } };
+const OTHERS = ['SOL_USDT', { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] }];
+const SAME = [
+  { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
+  { market: 'BTC_USDT', timeoutSeconds: 60 },
+];
+const CHANGED = { changed: ['BTC_USDT'] };
+it.each<[string, Record<string, unknown>, object]>([
+  [
+    'are added, removed and changed',
+    { markets: OTHERS },
+    { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] },
+  ],
+  ['change with their timeout', ofBitcoin({ timeoutSeconds: 30 }), CHANGED],
+  ['change with their types', ofBitcoin({ types: ['spot'] }), CHANGED],
+  ['change with their cadence', ofBitcoin({ renewEverySeconds: 5 }), CHANGED],
+  ['change with their bot', { ...ofBitcoin({ bot: 'maker' }), ...BY_BOT }, CHANGED],
+  ['change with a default that they inherit', { defaults: { timeoutSeconds: 40 } }, CHANGED],
+  [
+    'stay the same where it is written otherwise',
+    { markets: SAME, defaults: { timeoutSeconds: 50 } },
+    { same: true },
+  ],
+])('the markets of a reload %s', (_what, change, found) => {
+  expect(diff(change)).toEqual({ ...NOTHING, same: false, ...found });
 });
 
 describe('the shards of a reload', () => {
   const KEYS = shardSecrets();
   const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
-  const shardOf = (index: number, count: number, markets = MARKETS) =>
+  const shardOf = (index: number, count: number, markets: readonly unknown[] = MARKETS) =>
     loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), KEYS).config;
+  const without = (gone: string) => MARKETS.filter((market) => market !== gone);
 
   it('a larger count moves markets to the new shard and adds none', () => {
     const { refusals, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
-    expect({ refusals, added, removed }).toEqual({ refusals: [], added: [], removed: [] });
+    expect([...refusals, ...added, ...removed]).toEqual([]);
     expect(moved.length).toBeGreaterThan(0);
     expect(shardOf(3, 4).markets.map(({ market }) => market)).toEqual(expect.arrayContaining([...moved]));
   });
@@ -121,36 +110,28 @@ describe('the shards of a reload', () => {
     const left = diffConfig(shardOf(3, 4), shardOf(3, 3));
     expect(left.moved).toHaveLength(shardOf(3, 4).markets.length);
     const taken = [0, 1, 2].flatMap((index) => diffConfig(shardOf(index, 4), shardOf(index, 3)).added);
-    expect(taken.sort()).toEqual([...left.moved].sort());
+    expect(taken.sort()).toEqual(left.moved.toSorted());
   });
 
   it('a market of another shard that changes is taken over: it may still be guarded here as well', () => {
     const [elsewhere = ''] = shardOf(1, 2).markets.map(({ market }) => market);
-    const shorter = MARKETS.map((market) =>
-      market === elsewhere ? { market, timeoutSeconds: 30 } : market,
-    ) as string[];
-    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, shorter))).toMatchObject({ ...NOTHING, same: false });
+    const shorter = MARKETS.map((market) => (market === elsewhere ? { market, timeoutSeconds: 30 } : market));
+    const takenOver = { ...NOTHING, same: false };
+    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, shorter))).toMatchObject(takenOver);
     // The last of two waits for a larger count, and guards what went to the first one meanwhile.
-    const without = MARKETS.filter((market) => market !== elsewhere);
-    expect(diffConfig(shardOf(1, 1), shardOf(1, 1, without))).toMatchObject({ ...NOTHING, same: false });
+    expect(diffConfig(shardOf(1, 1), shardOf(1, 1, without(elsewhere)))).toMatchObject(takenOver);
     expect(diffConfig(shardOf(0, 2), shardOf(0, 2, MARKETS.toReversed()))).toMatchObject({ same: true });
   });
 
   it('a market that no shard has any more is removed, and not moved', () => {
-    const [gone, ...rest] = shardOf(0, 2).markets.map(({ market }) => market);
-    const next = shardOf(
-      0,
-      2,
-      MARKETS.filter((market) => market !== gone),
-    );
-    expect(next.markets.map(({ market }) => market)).toEqual(rest);
-    expect(diffConfig(shardOf(0, 2), next)).toMatchObject({ removed: [gone], moved: [], changed: [] });
+    const [gone = ''] = shardOf(0, 2).markets.map(({ market }) => market);
+    const found = diffConfig(shardOf(0, 2), shardOf(0, 2, without(gone)));
+    expect(found).toMatchObject({ removed: [gone], moved: [], changed: [] });
   });
 
   it('another index needs a restart', () => {
-    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).refusals).toEqual([
-      'shard.index: runs with 0, found 1; restart to change it',
-    ]);
+    const says = 'shard.index: runs with 0, found 1; restart to change it';
+    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).refusals).toEqual([says]);
   });
 });
 
