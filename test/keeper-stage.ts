@@ -16,16 +16,15 @@ const EPOCH = 1_700_000_000;
 /** A keeper whose exchange does nothing by itself, or what is given. */
 export function createStage(
   options: SettingsOptions = {},
-  given: Partial<Pick<Exchange, 'sync'>> & { readonly observe?: (notice: Notice) => void } = {},
+  {
+    observe,
+    ...given
+  }: Partial<Pick<Exchange, 'sync'>> & { readonly observe?: (notice: Notice) => void } = {},
 ) {
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: EPOCH * 1000 });
   const calls: Call[] = [];
-  const pings: {
-    readonly base: number;
-    readonly timeoutMs: number;
-    readonly settle: (outcome: PingOutcome) => void;
-  }[] = [];
+  const pings: { base: number; timeoutMs: number; settle: (outcome: PingOutcome) => void }[] = [];
   const notices: Notice[] = [];
   const exchange: Exchange = {
     sync(request, settle) {
@@ -48,17 +47,9 @@ export function createStage(
     exchange,
     observe(notice) {
       notices.push(notice);
-      given.observe?.(notice);
+      observe?.(notice);
     },
   });
-  const applied = (call: Call): Outcome => {
-    const startTime = EPOCH + Math.floor(timeline.nowMs() / 1000);
-    const cancellationTime = startTime + (call.request.timeoutSeconds ?? 0);
-    return {
-      kind: 'applied',
-      timer: { market: call.request.market, startTime, cancellationTime, types: null },
-    };
-  };
   return {
     keeper,
     clock,
@@ -68,8 +59,11 @@ export function createStage(
     notices,
     run: (forMs: number) => timeline.runUntil(timeline.nowMs() + forMs),
     apply: (call: Call | undefined) => {
-      if (call !== undefined) call.settle(applied(call));
+      if (call === undefined) return;
+      const { market, timeoutSeconds } = call.request;
+      const startTime = EPOCH + Math.floor(timeline.nowMs() / 1000);
+      const cancellationTime = startTime + (timeoutSeconds ?? 0);
+      call.settle({ kind: 'applied', timer: { market, startTime, cancellationTime, types: null } });
     },
-    kinds: () => notices.map(({ kind }) => kind),
   };
 }

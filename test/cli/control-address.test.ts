@@ -21,42 +21,32 @@ async function refusal(args: readonly string[], env: Record<string, string> = {}
   expect(out).toEqual([]);
   return { code, err: err.join('\n') };
 }
-const matching = (code: number, says: RegExp | string) => ({
-  code,
-  err: typeof says === 'string' ? expect.stringContaining(says) : expect.stringMatching(says),
-});
+const matching = (code: number, says: RegExp) => ({ code, err: expect.stringMatching(says) });
 
 describe('where the daemon is', () => {
-  const file = () =>
-    fileWith('control: { listen: ["unix:/from/file.sock", "127.0.0.1:17478"] }\nmarkets: 7\n', 'k.yaml');
-  const fromFlag = { control: 'unix:/from/flag.sock' };
-  const fromVariable = { KILLSWITCHD_CONTROL: 'unix:/from/variable.sock' };
-  const fromListen = { KILLSWITCHD_CONTROL_LISTEN: 'unix:/from/listen.sock, 127.0.0.1:17478' };
-
   it('is said by the flag, else by the variable, else by the configuration, else by habit', async () => {
-    const config = file();
+    const listen = '["unix:/from/file.sock", "127.0.0.1:17478"]';
+    const config = fileWith(`control: { listen: ${listen} }\nmarkets: 7\n`, 'k.yaml');
     const usual = dirname(fileWith('', 'control.sock'));
     const byFile = { KILLSWITCHD_CONFIG: config };
-    const all = { ...fromVariable, ...fromListen, ...byFile };
+    const byListen = { ...byFile, KILLSWITCHD_CONTROL_LISTEN: 'unix:/from/listen.sock, 127.0.0.1:17478' };
+    const all = { ...byListen, KILLSWITCHD_CONTROL: 'unix:/from/variable.sock' };
     for (const [flags, env, address] of [
-      [fromFlag, all, 'unix:/from/flag.sock'],
+      [{ control: 'unix:/from/flag.sock' }, all, 'unix:/from/flag.sock'],
       [{}, all, 'unix:/from/variable.sock'],
-      [{}, { ...fromListen, ...byFile }, 'unix:/from/listen.sock'],
+      [{}, byListen, 'unix:/from/listen.sock'],
       [{}, byFile, 'unix:/from/file.sock'],
       [{ config }, { KILLSWITCHD_CONFIG: '/no/such/file' }, 'unix:/from/file.sock'],
       [{}, {}, `unix:${usual}/control.sock`],
     ] as const)
       expect(await find(flags, env, usual)).toBe(address);
-  });
-
-  it('is not guessed where a configuration says that it takes no commands', async () => {
-    const usual = dirname(fileWith('', 'control.sock'));
-    const config = fileWith('web: { listen: ["127.0.0.1:17477"] }\n', 'k.yaml');
+    // It is not guessed where a configuration says that it takes no commands.
+    const none = fileWith('web: { listen: ["127.0.0.1:17477"] }\n', 'k.yaml');
     const message = /k\.yaml: control\.listen is missing or empty.*write control: \{ listen/;
-    await expect(find({ config }, {}, usual)).rejects.toThrow(message);
+    await expect(find({ config: none }, {}, usual)).rejects.toThrow(message);
   });
 
-  it('is the only instance of this host, and must be said where there are several', async () => {
+  it('is the only instance of this host, and must be said where there are several or none', async () => {
     const run = folder();
     const instance = (name: string) => {
       mkdirSync(join(run, name));
@@ -70,15 +60,12 @@ describe('where the daemon is', () => {
       exitCode: 78,
       message: `several daemons run here; say which: --control unix:${run}/main/control.sock, --control unix:${run}/other/control.sock`,
     });
-  });
-
-  it('must be said where nothing says it', async () => {
-    const message =
+    const none =
       /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config.*without control\.listen takes no commands$/;
-    await expect(find({})).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(message) });
+    await expect(find({})).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(none) });
   });
 
-  it.each([
+  it.each<[string, Record<string, string>, number, RegExp]>([
     [
       '--control /run/k.sock',
       {},
@@ -90,14 +77,13 @@ describe('where the daemon is', () => {
     ['', { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
     ['--config /no.yaml', {}, 78, /^.*\/no.yaml: the configuration file does not exist\n.*--control/],
   ])('%s with %j ends with %i', async (args, env, code, message) => {
-    const refused = await refusal(args.split(' ').filter(Boolean), env as Record<string, string>);
-    expect(refused).toEqual(matching(code, message));
+    expect(await refusal(args.split(' ').filter(Boolean), env)).toEqual(matching(code, message));
   });
 
   it.each([
     [
       'control: { listen: "unix:/k" }',
-      /k\.yaml:1:12 control.listen: found "unix:\/k"; allowed: a list of addresses/,
+      /k\.yaml:1:12 control.listen: found "unix:\/k"; allowed: a list of addr/,
     ],
     ['control: { listen: [unix:relative] }', /k\.yaml:1:12 control.listen: found "unix:relative"/],
     ['control: [', /k\.yaml:1:\d+: not valid YAML/],
@@ -118,16 +104,15 @@ describe('the token', () => {
     const { address } = await guarded();
     const token = fileWith(`${TOKEN}\n`);
     const config = fileWith(`control: { listen: ["${address}"], tokenFile: "${token}" }`);
-    expect((await run(['status', '--control', address, '--token-file', token])).code).toBe(0);
     const env = { KILLSWITCHD_CONTROL: address, KILLSWITCHD_CONTROL_TOKEN_FILE: token };
+    expect((await run(['status', '--control', address, '--token-file', token])).code).toBe(0);
     expect((await run(['status'], { env })).code).toBe(0);
     expect((await run(['status', '--config', config])).code).toBe(0);
   });
 
   it('that is missing or wrong ends the command with 77 and is shown nowhere', async () => {
     const { address } = await guarded();
-    const other = fileWith('another-token-of-some-length');
-    for (const more of [[], ['--token-file', other]]) {
+    for (const more of [[], ['--token-file', fileWith('another-token-of-some-length')]]) {
       const refused = await refusal(['--control', address, ...more]);
       const says = /refuses the command: no token, or not the right one .*--token-file/;
       expect(refused).toEqual(matching(77, says));
@@ -137,12 +122,10 @@ describe('the token', () => {
 
   it('that cannot be read is a mistake of whoever named it', async () => {
     const flag = await refusal(['--control', '127.0.0.1:9', '--token-file', '/no/such/file']);
-    expect(flag).toEqual(matching(64, '--token-file: the file that it names does not exist'));
+    expect(flag).toEqual(matching(64, /--token-file: the file that it names does not exist/));
     const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileWith('short') };
     const variable = await refusal(['--control', '127.0.0.1:9'], env);
-    expect(variable).toEqual(
-      matching(78, 'KILLSWITCHD_CONTROL_TOKEN_FILE: in the file that it names: found 5'),
-    );
+    expect(variable).toEqual(matching(78, /CONTROL_TOKEN_FILE: in the file that it names: found 5/));
   });
 
   it('is not sent over a socket, which its mode guards', async () => {
@@ -155,7 +138,7 @@ describe('the token', () => {
 describe('a daemon that is not there', () => {
   it('is told from one that has ended, from something else, and from one that breaks off', async () => {
     const expectAt = async (address: string, says: string) =>
-      expect(await refusal(['--control', address])).toEqual(matching(69, says));
+      expect(await refusal(['--control', address])).toEqual(matching(69, new RegExp(says)));
     const socket = join(folder(), 'control.sock');
     await expectAt(`unix:${socket}`, 'there is no such socket; is killswitchd running');
     writeFileSync(socket, '');

@@ -5,12 +5,6 @@ import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { start as startWeb } from '../operator/web-fixture.ts';
 import { daemon, daemonAt, failing, fileWith, folder, run, type Setting } from './stage.ts';
 
-const SICK = sampleSnapshot({
-  ready: false,
-  notReady: ['BTC_USDT is not confirmed armed (arming)'],
-  markets: [sampleMarket({ state: 'arming', guaranteedMs: null })],
-});
-
 const health = (live: boolean, ready: boolean, notReady: readonly string[] = []) =>
   daemon(() => ({ json: { live, ready, notReady } }));
 
@@ -27,29 +21,25 @@ describe('healthcheck', () => {
     const says = /is not ready: BTC_USDT is not confirmed armed \(arming\)$/;
     expect(await check(`--ready --control ${address}`)).toMatchObject(failing(69, says));
     expect(asked).toMatchObject(Array.from({ length: 3 }, () => ({ method: 'GET', path: '/v1/health' })));
-  });
-
-  it('tells a daemon whose loop stands still', async () => {
-    const { address } = await health(false, false);
-    expect(await check(`--control ${address}`)).toMatchObject(
-      failing(69, /is not live: its loop makes no progress$/),
-    );
+    const stuck = await health(false, false);
+    const still = /is not live: its loop makes no progress$/;
+    expect(await check(`--control ${stuck.address}`)).toMatchObject(failing(69, still));
   });
 
   it('asks the web listener of a daemon that has no other', async () => {
     expect(await check(`--ready --web ${await webOf()}`)).toMatchObject(well('ready'));
+    const markets = [sampleMarket({ state: 'arming', guaranteedMs: null })];
+    const sick = await webOf(() => sampleSnapshot({ markets }));
     // A listener on all addresses, as in a container, is asked at the loopback one.
-    const host = (await webOf(() => SICK)).replace('127.0.0.1', '0.0.0.0');
-    const env = { KILLSWITCHD_WEB_LISTEN: host };
+    const env = { KILLSWITCHD_WEB_LISTEN: sick.replace('127.0.0.1', '0.0.0.0') };
     expect(await check('', { env })).toMatchObject(well('live'));
     expect(await check('--ready', { env })).toMatchObject(failing(69, /is not ready: .*BTC_USDT.*arming/));
   });
 
   it('asks for whoever starts a bot whether all but the bots is ready', async () => {
     const withoutBots = { ready: true, notReady: [] };
-    const { address } = await daemon(() => ({
-      json: { live: true, ready: false, notReady: ['x'], withoutBots },
-    }));
+    const json = { live: true, ready: false, notReady: ['x'], withoutBots };
+    const { address } = await daemon(() => ({ json }));
     const dead = { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 } as const;
     const suspended = sampleMarket({ state: 'suspended', wanted: false });
     const host = await webOf(() => sampleSnapshot({ markets: [suspended], bots: [dead] }));
@@ -71,11 +61,9 @@ describe('healthcheck', () => {
   it('ends with 69 where nobody is there, or somebody else, and with 78 where nobody can be asked', async () => {
     const gone = `--control unix:${join(folder(), 'none.sock')}`;
     expect(await check(gone)).toMatchObject(failing(69, /there is no such socket/));
-    const other = await daemonAt({ tcp: true }, () => ({ status: 404, text: 'not here' }));
-    for (const flag of ['--web', '--control'])
-      expect(await check(`${flag} ${other.address}`)).toMatchObject(
-        failing(69, /no killswitchd daemon \(HTTP 404\)$/),
-      );
+    const { address } = await daemonAt({ tcp: true }, () => ({ status: 404, text: 'not here' }));
+    const other = failing(69, /no killswitchd daemon \(HTTP 404\)$/);
+    for (const flag of ['--web', '--control']) expect(await check(`${flag} ${address}`)).toMatchObject(other);
     const file = fileWith('control: { listen: [] }\nweb: { listen: [] }\n');
     expect(await check(`--config ${file}`)).toMatchObject(failing(78, /nobody can be asked$/));
   });
