@@ -65,10 +65,3 @@ test('what is no file is no evidence, whoever changes it: others make files in a
   expect(await find()).toEqual({ kind: 'failed', detail: 'it is a directory' });
   expect(await find('/dev/null')).toEqual({ kind: 'failed', detail: 'it is no regular file' });
 });
-
-test('a hundred files are all looked at', async () => {
-  const { path, find } = looking();
-  writeFileSync(path, 'x');
-  const found = await Promise.all(Array.from({ length: 100 }, () => find()));
-  expect(found.every(({ kind }) => kind === 'present')).toBe(true);
-});

@@ -90,22 +90,6 @@ describe('a file that the bot touches', () => {
     expect(said).toHaveLength(1);
   });
 
-  test('says nothing by being deleted, and nothing by coming back as it was', () => {
-    const { said, timeline, touch, put, state, start } = createFileWorld();
-    touch();
-    start();
-    const last = state();
-    timeline.runUntil(3500);
-    put(null);
-    timeline.runUntil(6500);
-    put(last);
-    timeline.runUntil(9500);
-    expect(said).toEqual([]);
-    touch();
-    timeline.runUntil(11_500);
-    expect(said.map(({ says }) => says)).toEqual(['beat']);
-  });
-
   test('counts for nothing while it cannot be looked at, and the cause is told once', () => {
     const { said, told, timeline, touch, fail, start } = createFileWorld();
     touch();
@@ -122,32 +106,14 @@ describe('a file that the bot touches', () => {
     expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
   });
 
-  test('tells nothing any more once the source has ended', () => {
-    const { said, timeline, touch, looks, start } = createFileWorld();
-    touch();
-    const end = start();
-    timeline.runUntil(999);
-    touch();
-    timeline.runUntil(1000);
-    end();
-    timeline.runUntil(20_000);
-    expect(said).toEqual([]);
-    expect(looks).toHaveLength(2);
-  });
-
-  test('of a reloaded configuration starts anew, and one that stays is not disturbed', () => {
-    let files = [
-      { bot: 'maker', at: '/a' },
-      { bot: 'taker', at: '/b' },
-    ];
+  test('of a reloaded configuration starts anew, one that stays is not disturbed, and none is looked at after the end', () => {
+    const maker = { bot: 'maker', at: '/a' };
+    let files = [maker, { bot: 'taker', at: '/b' }];
     const { said, looks, timeline, touch, start } = createFileWorld(() => files);
     touch();
-    start();
+    const end = start();
     timeline.runUntil(1500);
-    files = [
-      { bot: 'maker', at: '/a' },
-      { bot: 'taker', at: '/c' },
-    ];
+    files = [maker, { bot: 'taker', at: '/c' }];
     touch();
     timeline.runUntil(2500);
     expect(said.map(({ bot }) => bot)).toEqual(['maker']);
@@ -155,8 +121,13 @@ describe('a file that the bot touches', () => {
     timeline.runUntil(3500);
     expect(said.map(({ bot }) => bot)).toEqual(['maker', 'maker', 'taker']);
     files = [{ bot: 'taker', at: '/c' }];
-    timeline.runUntil(5500);
+    timeline.runUntil(4999);
+    touch();
+    timeline.runUntil(5000);
+    end();
+    timeline.runUntil(20_000);
     expect(looks.slice(-2)).toEqual(['/c', '/c']);
+    expect(said).toHaveLength(3);
   });
 });
 

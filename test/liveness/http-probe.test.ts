@@ -51,12 +51,13 @@ describe('one probe', () => {
     await until('the connection to close', () => open() === 0);
   });
 
-  test('does not follow a redirect', async () => {
+  test('follows no redirect, and finds a bot again that has closed the connection', async () => {
     const { url, paths } = await serve((_request, response) => {
-      response.writeHead(302, { location: '/elsewhere' }).end();
+      response.writeHead(302, { location: '/elsewhere', connection: 'close' }).end();
     });
-    expect(await probing(`${url}/`).ask()).toEqual({ kind: 'answered', status: 302 });
-    expect(paths).toEqual(['/']);
+    const { ask } = probing(`${url}/`);
+    for (let count = 0; count < 2; count += 1) expect(await ask()).toEqual({ kind: 'answered', status: 302 });
+    expect(paths).toEqual(['/', '/']);
   });
 
   test('reads 64 KiB of an endless answer and hangs up', async () => {
@@ -77,33 +78,22 @@ describe('one probe', () => {
   test.each<[string, RequestListener]>([
     ['never answers', () => undefined],
     ['never ends its answer', (_request, response) => response.write('alive')],
-  ])('of a bot that %s is given up in time, and the connection with it', async (_what, handler) => {
-    const { url, open } = await serve(handler);
-    const { ask } = probing(url);
-    expect(await ask(200)).toEqual({ kind: 'failed', detail: 'no whole answer within 200 ms' });
-    await until('the connection to close', () => open() === 0);
-  });
-
-  test('after one that hung goes over a new connection', async () => {
-    let hangs = true;
-    const { url, had } = await serve((_request, response) => {
-      if (!hangs) response.end();
-    });
-    const { ask } = probing(url);
-    expect((await ask(200)).kind).toBe('failed');
-    hangs = false;
-    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
-    expect(had()).toBe(2);
-  });
-
-  test('finds a bot again that has closed the connection', async () => {
-    const { url } = await serve((_request, response) => {
-      response.setHeader('connection', 'close').end();
-    });
-    const { ask } = probing(url);
-    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
-    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
-  });
+  ])(
+    'of a bot that %s is given up in time, and the next goes over a new connection',
+    async (_what, handler) => {
+      let isIll = true;
+      const { url, open, had } = await serve((request, response) => {
+        if (isIll) handler(request, response);
+        else response.end();
+      });
+      const { ask } = probing(url);
+      expect(await ask(200)).toEqual({ kind: 'failed', detail: 'no whole answer within 200 ms' });
+      await until('the connection to close', () => open() === 0);
+      isIll = false;
+      expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+      expect(had()).toBe(2);
+    },
+  );
 
   test('of an address where nobody listens says so, and finds the bot that is started there', async () => {
     // Nobody is given a port by chance while it is in use at another address of the loopback.
