@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { asker, createSpy, dial, heardOf, say, start, TCP } from './control-fixture.ts';
+import { asker, createSpy, dial, heardOf, start, TCP } from './control-fixture.ts';
 
 const JSON_HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n';
 const PAUSE = '{"markets":["BTC_USDT"],"forSeconds":600}';
@@ -23,20 +23,6 @@ async function sayAndWait(address: string | undefined, bytes: Uint8Array, wait: 
   socket.end();
   return heard;
 }
-
-test('bytes of any kind change nothing and stop nothing', async () => {
-  const spy = createSpy();
-  const { addresses } = await start(spy);
-  await fc.assert(
-    fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 3000 }), async (bytes) => {
-      const heard = await say(addresses[0], bytes, true);
-      expect(count(heard, /^2/)).toBe(0);
-      expect(spy.calls).toEqual([]);
-    }),
-    { numRuns: 300 },
-  );
-  expect((await asker(addresses[0])('/v1/beat?bot=main')).status).toBe(200);
-});
 
 test('a request with something changed is either carried out and answered so, or refused and changes nothing', async () => {
   const spy = createSpy();

@@ -17,20 +17,14 @@ const fail = (session: string): [string, Asked] => ['fail?bot=main', sent({ sess
 const beat = (seq: number): [string, Asked] => ['beat?bot=main', sent({ seq })];
 const trip = (markets: unknown): [string, Asked] => ['trip', sent({ markets })];
 
+type Row = readonly [what: string, path: string, asked: Asked, code: Refusal, part: string];
 /** What is sent where below /v1/, the code of its refusal, and a part of the message. */
-const EVERYWHERE: readonly (readonly [
-  what: string,
-  path: string,
-  asked: Asked,
-  code: Refusal,
-  part: string,
-])[] = [
+const EVERYWHERE: readonly Row[] = [
   ['an unknown path', 'beet', {}, 'unknown_path', 'did you mean /v1/beat?'],
   ['a path that cannot be read', '%zz', {}, 'malformed_request', 'the path cannot be read'],
   ['GET of a beat', 'beat', get, 'wrong_method', 'found GET; allowed: POST'],
   ['POST of the status', 'status', {}, 'wrong_method', 'found POST; allowed: GET, HEAD'],
   ['another query', 'beat?bto=main', {}, 'unknown_key', '"bto"; allowed: bot; did you mean bot?'],
-  ['a query of a command', 'trip?markets=BTC_USDT', {}, 'unknown_key', 'allowed: none'],
   ['two bots in the query', 'beat?bot=main&bot=maker', {}, 'invalid_value', "allowed: a bot's name"],
   ['an unknown bot', 'beat?bot=mian', {}, 'unknown_bot', 'did you mean main?'],
   ['no bot where there are two', 'beat', {}, 'invalid_value', 'say which, as ?bot=NAME: main, maker'],
@@ -40,16 +34,12 @@ const EVERYWHERE: readonly (readonly [
   ['a market of another shard', ...trip(['BTC_USDT', 'SOL_USDT']), 'unknown_market', OTHER_SHARD],
   ['no markets at all', ...trip([]), 'invalid_value', 'found an empty list'],
   ['a market that is no list', ...trip('BTC_USDT'), 'invalid_value', '["BTC_USDT"]'],
-  ['null in place of markets', ...trip(null), 'invalid_value', 'found null'],
   ['an unknown key', 'arm', sent({ market: ['BTC_USDT'] }), 'unknown_key', 'did you mean markets?'],
   ['a key of another command', 'trip', sent({ forSeconds: 9 }), 'unknown_key', 'allowed: markets'],
-  ['a list as body', 'arm', sent([]), 'invalid_value', 'found an empty list'],
   ['a pause without its time', 'pause', {}, 'invalid_value', 'forSeconds is missing; allowed: a number'],
   ['a pause of no time', 'pause', sent({ forSeconds: 0 }), 'invalid_value', 'from 1 to 86400'],
-  ['a pause of more than a day', 'pause', sent({ forSeconds: 86_401 }), 'invalid_value', '86401'],
   ['a time as text', 'pause', sent({ forSeconds: '10m' }), 'invalid_value', 'found "10m"'],
   ['a long wait', 'arm', sent({ waitSeconds: 60.5 }), 'invalid_value', 'from 0 to 60'],
-  ['a number that is not whole', ...beat(1.5), 'invalid_value', 'seq'],
   ['a negative number', ...beat(-1), 'invalid_value', 'seq'],
   ['a number that JSON cannot hold', ...beat(2 ** 53), 'invalid_value', 'seq'],
   ['a long session', ...fail('x'.repeat(65)), 'invalid_value', 'of 65 char'],
@@ -59,7 +49,6 @@ const EVERYWHERE: readonly (readonly [
   ['what curl -d sends', 'beat?bot=main', typed(FORM, 'seq=1'), 'wrong_content_type', CURL],
   ['text that is JSON', 'arm', typed('text/plain', '{}'), 'wrong_content_type', 'found "text/plain"'],
   ['a web page', 'trip', from('https://evil.example'), 'foreign_origin', 'web pages'],
-  ['a page of this host', 'trip', from('http://localhost'), 'foreign_origin', ''],
   ['a form of the same site', 'trip', fetched('same-origin'), 'foreign_origin', ''],
   ['a preflight', 'trip', preflight, 'foreign_origin', ''],
   ['65,537 bytes', 'arm', sent(TOO_LONG), 'too_large', '65536 bytes'],

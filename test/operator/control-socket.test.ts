@@ -1,15 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -48,7 +38,7 @@ const CONNECT_ALWAYS = `
 /** A directory that everybody may enter, as /run/killswitchd often is. */
 function openFolder(): string {
   const folder = makeFolder();
-  chmodSync(folder, 0o755);
+  fs.chmodSync(folder, 0o755);
   return folder;
 }
 
@@ -69,26 +59,22 @@ function setUmask(mask: number): void {
 }
 
 describe('the socket file', () => {
-  test('belongs to this user alone, whatever the umask, and is all that lies there', async () => {
-    setUmask(0);
-    const folder = openFolder();
-    const path = join(folder, 'control.sock');
-    const control = await startAt(path);
-    expect(control.addresses).toEqual([`unix:${path}`]);
-    expect(lstatSync(path).isSocket()).toBe(true);
-    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('600');
-    expect(readdirSync(folder)).toEqual(['control.sock']);
-    await control.close();
-    expect(readdirSync(folder)).toEqual([]);
-  });
-
-  test('is for the members of its group as well where the configuration says so', async () => {
-    setUmask(0o077);
-    const path = join(openFolder(), 'control.sock');
-    const control = await start(createSpy(), [`unix:${path}`], () => null, 'group');
-    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('660');
-    expect(lstatSync(path).gid).toBe(process.getgid?.());
-    await control.close();
+  test.each([
+    ['owner', '600'],
+    ['group', '660'],
+  ] as const)('is for its %s, whatever the umask, and is all that lies there', async (access, mode) => {
+    for (const umask of [0, 0o077]) {
+      setUmask(umask);
+      const folder = openFolder();
+      const path = join(folder, 'control.sock');
+      const control = await start(createSpy(), [`unix:${path}`], () => null, access);
+      expect(control.addresses).toEqual([`unix:${path}`]);
+      const { mode: found, gid } = fs.lstatSync(path);
+      expect([(found & 0o777).toString(8), gid]).toEqual([mode, process.getgid?.()]);
+      expect(fs.readdirSync(folder)).toEqual(['control.sock']);
+      await control.close();
+      expect(fs.readdirSync(folder)).toEqual([]);
+    }
   });
 
   test('does not take a path that something else has taken meanwhile', async () => {
@@ -99,12 +85,12 @@ describe('the socket file', () => {
     onTestFinished(() => void server.close());
     const placed = placeSocket(path, async (bound) => {
       await new Promise<void>((resolve) => server.listen(bound, resolve));
-      unlinkSync(path);
-      writeFileSync(path, 'precious');
+      fs.unlinkSync(path);
+      fs.writeFileSync(path, 'precious');
     });
     await expect(placed).rejects.toMatchObject({ code: 'EEXIST' });
-    expect(readFileSync(path, 'utf8')).toBe('precious');
-    expect(readdirSync(folder)).toEqual(['control.sock']);
+    expect(fs.readFileSync(path, 'utf8')).toBe('precious');
+    expect(fs.readdirSync(folder)).toEqual(['control.sock']);
   });
 
   test.runIf(isRoot)('lets no other user in, while it is being made or afterwards', async () => {
@@ -128,17 +114,17 @@ describe('the socket file', () => {
     }
     await startAt(path);
     expect(heard).not.toContain('connected');
-    chmodSync(path, 0o666);
+    fs.chmodSync(path, 0o666);
     await hears('connected');
   });
 
   test('that a killed daemon left behind is replaced', async () => {
     const path = join(makeFolder(), 'control.sock');
     await leaveSocket(path);
-    expect(lstatSync(path).isSocket()).toBe(true);
+    expect(fs.lstatSync(path).isSocket()).toBe(true);
     const control = await startAt(path);
     expect((await asker(control.addresses[0])('/v1/arm')).status).toBe(200);
-    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('600');
+    expect((fs.lstatSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
   test('on which another daemon listens is left to it', async () => {
@@ -154,27 +140,27 @@ describe('the socket file', () => {
   test('is removed at the end only while it is the own one', async () => {
     const path = join(makeFolder(), 'control.sock');
     const control = await startAt(path);
-    unlinkSync(path);
-    writeFileSync(path, 'mine');
+    fs.unlinkSync(path);
+    fs.writeFileSync(path, 'mine');
     await control.close();
-    expect(readFileSync(path, 'utf8')).toBe('mine');
+    expect(fs.readFileSync(path, 'utf8')).toBe('mine');
   });
 });
 
 test('something else at the path is never removed, be it a file, a directory or a link to a socket', async () => {
   const folder = makeFolder();
   const at = (name: string) => join(folder, name);
-  writeFileSync(at('file'), 'precious');
-  mkdirSync(at('directory'));
+  fs.writeFileSync(at('file'), 'precious');
+  fs.mkdirSync(at('directory'));
   await leaveSocket(at('target'));
-  symlinkSync(at('target'), at('link'));
+  fs.symlinkSync(at('target'), at('link'));
   for (const name of ['file', 'directory', 'link']) {
     const error = await errorAt(at(name));
     expect(error).toMatchObject({ code: 'EEXIST' });
     expect(String(error)).toContain('something at this path that is no socket; move it away');
   }
-  expect(readFileSync(at('file'), 'utf8')).toBe('precious');
-  expect(readdirSync(folder).toSorted()).toEqual(['directory', 'file', 'link', 'target']);
+  expect(fs.readFileSync(at('file'), 'utf8')).toBe('precious');
+  expect(fs.readdirSync(folder).toSorted()).toEqual(['directory', 'file', 'link', 'target']);
 });
 
 test('a path that cannot be is refused with what is wrong about it, and leaves nothing', async () => {
@@ -183,12 +169,12 @@ test('a path that cannot be is refused with what is wrong about it, and leaves n
   const error = await errorAt(join(missing, 'control.sock'));
   expect(error).toMatchObject({ code: 'ENOENT' });
   expect(String(error)).toContain(`the directory ${missing} does not exist; make it, or set control.listen`);
-  writeFileSync(join(folder, 'file'), '');
+  fs.writeFileSync(join(folder, 'file'), '');
   expect(await errorAt(join(folder, 'file', 'control.sock'))).toMatchObject({ code: 'ENOTDIR' });
   const long = join(folder, 'x'.repeat(90));
-  mkdirSync(long);
+  fs.mkdirSync(long);
   expect(await errorAt(join(long, 'control.sock'))).toBeInstanceOf(ListenError);
-  expect(readdirSync(long)).toEqual([]);
+  expect(fs.readdirSync(long)).toEqual([]);
 });
 
 test('several addresses all answer, and if one cannot be opened none stays open', async () => {
@@ -205,5 +191,5 @@ test('several addresses all answer, and if one cannot be opened none stays open'
   );
   expect(error).toMatchObject({ code: 'EADDRINUSE' });
   expect(String(error)).toContain('set control.listen or KILLSWITCHD_CONTROL_LISTEN to another port');
-  expect(existsSync(path)).toBe(false);
+  expect(fs.existsSync(path)).toBe(false);
 });

@@ -3,7 +3,18 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Progress } from '../../src/core/events.ts';
 import type { ReloadReport } from '../../src/operator/control-sources.ts';
-import { asker, clock, codeOf, createSpy, makeFolder, open, start, TCP } from './control-fixture.ts';
+import {
+  asker,
+  clock,
+  codeOf,
+  createSpy,
+  dial,
+  heardOf,
+  makeFolder,
+  open,
+  start,
+  TCP,
+} from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 /** What a beat of the bot main is told where the daemon stands so. */
@@ -58,26 +69,21 @@ describe('a beat', () => {
   });
 
   test('is as old as the first of its bytes when its body comes later', async () => {
-    const spy = createSpy();
-    const control = await start(spy, [TCP]);
-    const { hostname, port } = new URL(control.addresses[0] ?? '');
-    const { request } = await import('node:http');
-    const outgoing = request({ hostname, port, path: '/v1/beat?bot=main', method: 'POST', agent: false });
-    outgoing.setHeader('content-type', 'application/json');
-    outgoing.write('{"seq"');
+    const { address, ask, calls } = await open({}, TCP);
+    const socket = dial(address);
+    const heard = heardOf(socket);
+    const head = 'Host: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n';
+    socket.write(`POST /v1/beat?bot=main HTTP/1.1\r\n${head}Content-Length: 9\r\n\r\n{"seq"`);
     // Over a later connection: what this one wrote has been read when that one is answered.
-    expect((await asker(control.addresses[0])('/v1/beat?bot=main')).status).toBe(200);
-    expect(spy.calls).toHaveLength(1);
+    expect((await ask('/v1/beat?bot=main')).status).toBe(200);
+    expect(calls).toHaveLength(1);
     await new Promise((resolve) => setTimeout(resolve, 400));
-    const answered = new Promise<number | undefined>((resolve) => {
-      outgoing.on('response', ({ statusCode }) => resolve(statusCode));
-    });
-    outgoing.end(':1}');
-    expect(await answered).toBe(200);
-    expect(spy.calls[1]?.at(-1)).toBeGreaterThan(250);
+    socket.write(':1}');
+    expect(await heard).toMatch(/^HTTP\/1\.1 200 /);
+    expect(calls[1]?.at(-1)).toBeGreaterThan(250);
   });
 
-  test('of a bot with a market that is not surely armed says so', async () => {
+  test('of a bot with a market that is not surely armed says so, and names no moment that has passed', async () => {
     const states = ['suspended', 'paused', 'disarmed', 'expired', 'arming', 'rejected', 'deleted'] as const;
     for (const state of states) {
       const market = sampleMarket({ market: 'ETH_USDT', state, guaranteedMs: 30_000 });
@@ -86,25 +92,23 @@ describe('a beat', () => {
     }
     expect(await beatIn({ phase: 'stopping' })).toMatchObject({ armed: false });
     expect(await beatIn({ markets: [] })).toMatchObject({ armed: false, markets: {} });
-    const ending = sampleMarket({ guaranteedMs: 10, state: 'retrying' });
-    const told = { armed: false, markets: { BTC_USDT: { expiresInSeconds: 0 } } };
-    expect(await beatIn({ markets: [ending] })).toMatchObject(told);
-  });
-
-  test.each([
-    ['a timer that fired is being made again', { state: 'arming', guaranteedMs: null }],
-    ['a timer has run out', { state: 'expired', guaranteedMs: -3000 }],
-    ['a timer runs out while the reply is on its way', { state: 'armed', guaranteedMs: 5 }],
-  ] as const)('names no moment that has passed where %s', async (_, changes) => {
-    const fired = sampleMarket({ ...changes, expiryWallMs: clock.now().wallMs - 3000 });
-    const told = { armed: false, markets: { BTC_USDT: { armed: false, expiresAt: null } } };
-    expect(await beatIn({ markets: [fired] })).toMatchObject(told);
+    const expiryWallMs = clock.now().wallMs - 3000;
+    for (const [state, guaranteedMs, expiresInSeconds] of [
+      ['arming', null, null],
+      ['expired', -3000, 0],
+      // It runs out while the reply is on its way.
+      ['armed', 5, 0],
+      ['retrying', 10, 0],
+    ] as const) {
+      const told = { armed: false, expiresInSeconds, expiresAt: null };
+      const markets = [sampleMarket({ state, guaranteedMs, expiryWallMs })];
+      expect(await beatIn({ markets }), state).toMatchObject({ armed: false, markets: { BTC_USDT: told } });
+    }
   });
 
   test('goes by the time that is left, not by a wall clock that was set since the renewal', async () => {
-    const { markets } = await beatIn({
-      markets: [sampleMarket({ expiryWallMs: clock.now().wallMs + 3_600_000 })],
-    });
+    const expiryWallMs = clock.now().wallMs + 3_600_000;
+    const { markets } = await beatIn({ markets: [sampleMarket({ expiryWallMs })] });
     expect((markets['BTC_USDT']?.expiresAt ?? 0) - clock.now().wallMs / 1000).toBeLessThan(54.4);
   });
 
@@ -178,7 +182,7 @@ test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
     'reload',
     read({ kind: 'applied', ...applied, progress: [waiting] }),
     200,
-    { result: 'applied', ...applied, done: false, markets: [waiting] },
+    { ...applied, markets: [waiting] },
   ],
   [
     'reload',
@@ -216,9 +220,8 @@ test('a reload names the markets that the exchange refuses, changed or not; not 
 
 test('what can be read is the status as the web listener has it, and whether the daemon is live and ready', async () => {
   const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
-  const { ask, calls } = await open({
-    snapshot: () => sampleSnapshot({ ready: false, notReady: reasons }),
-  });
+  const snapshot = () => sampleSnapshot({ ready: false, notReady: reasons });
+  const { ask, calls } = await open({ snapshot });
   const status = await ask('/v1/status', { method: 'GET' });
   expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
   expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -286,9 +289,7 @@ describe('who sent a command and why', () => {
     for (const reason of ['', 'x'.repeat(201), 'two\nlines', 7])
       expect(codeOf(await ask('/v1/arm', { body: { reason } }))).toBe('invalid_value');
     expect([commands, calls]).toEqual([[], []]);
-    await ask('/v1/arm', {
-      headers: { 'user-agent': `a\u0000b${'x'.repeat(300)}`.replaceAll('\u0000', '\t') },
-    });
+    await ask('/v1/arm', { headers: { 'user-agent': `a\tb${'x'.repeat(300)}` } });
     expect(commands[0]?.sender).toBe(`a b${'x'.repeat(197)}`);
   });
 });

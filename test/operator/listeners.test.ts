@@ -6,18 +6,17 @@ import { asker, open } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
-describe('listeners', () => {
-  test('an address in use is named, and no other listener stays open', async () => {
-    const taken = new URL((await start()).addresses[0] ?? '').host;
-    // Nobody is given the port of another address by chance while it is in use at this one.
-    const other = taken.replace('127.0.0.1', '127.0.0.2');
-    const error = await start(undefined, [other, taken]).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ListenError);
-    expect(error).toMatchObject({ code: 'EADDRINUSE' });
-    expect(String(error)).toContain(`web listener ${taken}: the address is in use`);
-    expect(String(error)).toContain('KILLSWITCHD_WEB_LISTEN');
-    await start(undefined, [other]);
-  });
+test('an address in use is named, and no other listener stays open', async () => {
+  const taken = new URL((await start()).addresses[0] ?? '').host;
+  // Nobody is given the port of another address by chance while it is in use at this one.
+  const other = taken.replace('127.0.0.1', '127.0.0.2');
+  const error = await start(undefined, [other, taken]).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(ListenError);
+  expect(error).toMatchObject({ code: 'EADDRINUSE' });
+  expect(String(error)).toMatch(
+    new RegExp(`web listener ${taken}: the address is in use.*KILLSWITCHD_WEB_LISTEN`),
+  );
+  await start(undefined, [other]);
 });
 
 describe('slow and many readers', () => {
@@ -51,11 +50,6 @@ describe('slow and many readers', () => {
     expect(replies.every(({ status }) => status === 200)).toBe(true);
     expect(snapshots).toBeLessThan(10);
   });
-
-  test('a hundred scrapes one after the other are all answered', async () => {
-    const web = await start();
-    for (let scrape = 0; scrape < 100; scrape += 1) expect((await ask(web, '/metrics')).status).toBe(200);
-  });
 });
 
 describe('256 silent connections that come back as soon as they are closed', () => {
@@ -83,12 +77,8 @@ describe('256 silent connections that come back as soon as they are closed', () 
     await sleep(500);
     const sent: Promise<number>[] = [];
     for (let index = 0; index < 60; index += 1) {
-      sent.push(
-        send().then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      );
+      const replied = send().then(({ status }) => status);
+      sent.push(replied.catch(() => 0));
       await sleep(50);
     }
     return new Set(await Promise.all(sent));
