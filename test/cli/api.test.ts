@@ -150,7 +150,7 @@ it('api --list shows the nine operations with request, limit and what they do, a
   expect(dear).toEqual(['createStockMarketOrder', 'withdrawPay']);
 });
 
-describe('api ends with 64 and sends nothing', () => {
+describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
   const ANY = { ...ORDER, amountIn: undefined };
   const SENT = JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' });
   it.each<[readonly string[], RegExp, string?]>([
@@ -194,19 +194,11 @@ describe('api ends with 64 and sends nothing', () => {
   ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();
     expect(await api(args, { input })).toMatchObject(failingApi(64, sentence));
+    const { code, value } = await api([...args, '--json'], { input });
+    const error = { name: expect.stringMatching(/^(Command|Argument)Error$/), message: expect.any(String) };
+    expect({ code, value }).toMatchObject({ code: 64, value: { error } });
     expect(server.exchange.books()).toEqual(before);
   });
-});
-
-it.each<[number, readonly string[], RegExp, Setting?]>([
-  [64, ['minningPool'], /did you mean miningPool/],
-  [64, ['withdrawPay', JSON.stringify(WITHDRAWAL)], /add --yes to do it/],
-  [64, ['myCodes', '{limit:1}'], /are no JSON/],
-  [78, ['myCodes'], /KILLSWITCHD_API_KEY: missing/, { env: { KILLSWITCHD_BASE_URL: 'https://a.example' } }],
-])('api --json tells what was never sent as JSON, too: %i for %j', async (code, args, message, setting) => {
-  const asked = await api([...args, '--json'], setting);
-  expect(asked).toMatchObject({ code, value: { error: { name: 'CommandError' } } });
-  expect((asked.value as { error: Error }).error.message).toMatch(message);
 });
 
 describe('api tells failures apart', () => {
@@ -310,8 +302,8 @@ describe('api tells failures apart', () => {
   });
 
   it('78 where key, secret or base address are missing, one line for each', async () => {
-    const keys = await api(['myCodes'], { env: { KILLSWITCHD_BASE_URL: server.url } });
-    expect(keys).toMatchObject({ code: 78 });
+    const keys = await api(['myCodes', '--json'], { env: { KILLSWITCHD_BASE_URL: server.url } });
+    expect(keys).toMatchObject({ code: 78, value: { error: { name: 'CommandError' } } });
     expect(keys.err).toHaveLength(2);
     const says = /--base-url https:\/\/HOST.*KILLSWITCHD_BASE_URL/;
     expect(await api(['ping'], { env: {} })).toMatchObject(failingApi(78, says));

@@ -5,24 +5,16 @@ import { describe, expect, type TestContext, test } from 'vitest';
 import { type BeatServer, serveBeats } from './beat-server.ts';
 import { type Started, startProcess, until } from './started.ts';
 
-interface Client {
-  readonly name: string;
-  readonly command: string;
-  readonly args: readonly string[];
-  /** What it prints when orders may go out. */
-  readonly trades: string;
-  readonly numbersItsBeats: boolean;
-}
-
-const SHELL: Client = {
+const OF_LIBRARY = { trades: 'armed: orders may go out', numbersItsBeats: true };
+const SHELL = {
   name: 'beat.sh',
   command: 'sh',
   args: ['config/clients/beat.sh', 'echo', 'a round of the bot'],
+  /** What it prints when orders may go out. */
   trades: 'a round of the bot',
   numbersItsBeats: false,
 };
-const OF_LIBRARY = { trades: 'armed: orders may go out', numbersItsBeats: true };
-const CLIENTS: readonly Client[] = [
+const CLIENTS = [
   SHELL,
   { name: 'bot.py', command: 'python3', args: ['config/clients/bot.py'], ...OF_LIBRARY },
   { name: 'bot.js', command: process.execPath, args: ['config/clients/bot.js'], ...OF_LIBRARY },
@@ -39,11 +31,11 @@ const words = ({ received }: BeatServer) => received.map(({ word }) => word);
 
 function run(
   context: TestContext,
-  client: Pick<Client, 'command' | 'args'>,
-  server: BeatServer,
+  { command, args }: { readonly command: string; readonly args: readonly string[] },
+  { control }: BeatServer,
   env: Readonly<Record<string, string>> = {},
 ): Started {
-  return startProcess(context, client.command, client.args, { KILLSWITCHD_CONTROL: server.control, ...env });
+  return startProcess(context, command, args, { KILLSWITCHD_CONTROL: control, ...env });
 }
 const beats = (server: BeatServer, count: number) =>
   until(`${count} beats`, () => server.received.length >= count);

@@ -30,7 +30,7 @@ const impossible = { market: 'ETH_USDT', state: 'impossible', says: 'ETH_USDT is
 const done = { market: 'BTC_USDT', state: 'done', says: 'BTC_USDT has no timer.' } as const;
 
 describe('a beat', () => {
-  test('without a body counts for the only bot, and says until when it is protected', async () => {
+  test('without a body counts for the only bot, and says until when it is protected, by the time that is left', async () => {
     const standing = clock.now();
     const { ask, calls } = await open({
       clock: { ...clock, now: () => standing },
@@ -50,15 +50,6 @@ describe('a beat', () => {
     const { expiresAt } = (body as { markets: { BTC_USDT: { expiresAt: number } } }).markets.BTC_USDT;
     expect(expiresAt - standing.wallMs / 1000).toBeCloseTo(54.321, 1);
     expect(calls).toEqual([['hear', 'main', 'beat', { session: null, seq: null }, expect.any(Number)]]);
-  });
-
-  test('names its bot in the query or in the body, with session and number', async () => {
-    const { ask, calls } = await open();
-    expect((await ask('/v1/beat?bot=maker')).body).toMatchObject({ bot: 'maker', armed: false });
-    const body = { bot: 'maker', session: 'run 7, größer', seq: 0 };
-    expect((await ask('/v1/beat?bot=maker', { body })).status).toBe(200);
-    expect(calls[0]?.slice(0, 4)).toEqual(['hear', 'maker', 'beat', { session: null, seq: null }]);
-    expect(calls[1]?.slice(0, 4)).toEqual(['hear', 'maker', 'beat', { session: 'run 7, größer', seq: 0 }]);
   });
 
   test('that is a copy does not count, and is told why and whether it is armed all the same', async () => {
@@ -104,12 +95,6 @@ describe('a beat', () => {
       const markets = [sampleMarket({ state, guaranteedMs, expiryWallMs })];
       expect(await beatIn({ markets }), state).toMatchObject({ armed: false, markets: { BTC_USDT: told } });
     }
-  });
-
-  test('goes by the time that is left, not by a wall clock that was set since the renewal', async () => {
-    const expiryWallMs = clock.now().wallMs + 3_600_000;
-    const { markets } = await beatIn({ markets: [sampleMarket({ expiryWallMs })] });
-    expect((markets['BTC_USDT']?.expiresAt ?? 0) - clock.now().wallMs / 1000).toBeLessThan(54.4);
   });
 
   test('lists at most 200 markets, those that are not armed first, and counts the others', async () => {

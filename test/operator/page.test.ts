@@ -97,6 +97,14 @@ const dead = many.map((market, index) => ({ ...dying, market, firesByWallMs: (NO
 const armed = many.map((market, index) =>
   sampleMarket({ market, guaranteedMs: 50_000 - index, expiryWallMs: (NOW + 400 - index) * 1000 }),
 );
+const early = sampleMarket({ state: 'arming', guaranteedMs: null });
+const late = eth({ state: 'expired', guaranteedMs: -10 });
+const cut = sampleMarket({ state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } });
+const failed = eth({ ...unarmed, state: 'suspended', bot: 'taker' });
+const twoBots = [bot('alive'), bot('failed', 'taker')];
+const bothPerhaps = ['BTC_USDT', 'ETH_USDT'].map((market, index) => {
+  return { ...possible, market, byWallMs: (NOW - 5 + 4 * index) * 1000 };
+});
 const left = { phase: 'stopped', ready: false, markets: [dying] } as const;
 const done = { ...left, markets: [sampleMarket({ ...unarmed, state: 'deleted' })] };
 
@@ -119,43 +127,18 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
   ['an outage', { bases: outage }],
   ['an outage beside an address that renewals do not take', { bases: [...outage, unused] }],
   ['an outage with a market that is retried', { bases: outage, markets: [eth({ state: 'retrying' })] }],
-  [
-    'an outage before the first renewal',
-    { bases: outage, markets: [sampleMarket({ state: 'arming', guaranteedMs: null })] },
-  ],
+  ['an outage before the first renewal', { bases: outage, markets: [early] }],
   // The record says it with the time: it is not said again without.
-  [
-    'an outage that outlasted the timer',
-    { bases: outage, markets: [eth({ state: 'expired', guaranteedMs: -10 })] },
-    { cancellations: [possible] },
-  ],
+  ['an outage that outlasted the timer', { bases: outage, markets: [late] }, { cancellations: [possible] }],
   ['a bot that died', { markets: [dying], bots: [bot('stale')] }],
-  [
-    'an operator tripped a market, and another bot has failed',
-    {
-      markets: [
-        sampleMarket({ state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } }),
-        eth({ ...unarmed, state: 'suspended', bot: 'taker' }),
-      ],
-      bots: [bot('alive'), bot('failed', 'taker')],
-    },
-  ],
+  ['an operator tripped a market, and another bot has failed', { markets: [cut, failed], bots: twoBots }],
   ['a shard without markets', { markets: [], bots: [] }],
   ['300 markets of a bot that died', { markets: dead, bots: [bot('stale')] }],
   ['300 markets in an outage', { markets: armed, bases: base({ up: true, pingMs: 1, outage: true }) }],
   ['orders were cancelled', {}, { cancellations: [fired] }],
   ['orders of two markets', {}, { cancellations: [fired, { ...fired, market: 'ETH_USDT' }] }],
   ['orders of two markets, one of them perhaps', {}, { cancellations: [fired, possible] }],
-  [
-    'orders of two markets, both perhaps',
-    {},
-    {
-      cancellations: [
-        { ...possible, market: 'BTC_USDT' },
-        { ...possible, byWallMs: (NOW - 1) * 1000 },
-      ],
-    },
-  ],
+  ['orders of two markets, both perhaps', {}, { cancellations: bothPerhaps }],
   ['orders will be cancelled', {}, { cancellations: [tripped, { ...tripped, market: 'ETH_USDT' }] }],
   ['the daemon stops', { phase: 'stopping' }],
   ['no answer any more', {}, {}, { elapsedSeconds: 5, now: NOW + 5, gone: 'lost' }],
@@ -169,15 +152,9 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
 describe('the status page', () => {
   test('says without any script what is armed, for how long and what a stop would do', () => {
     const html = renderPage(documentOf());
-    for (const part of [
-      'The timer is armed.',
-      'Nothing needs attention.',
-      'BTC_USDT',
-      '55\u00a0s',
-      'deletes the timer: the orders stay',
-      'An outage of the exchange shorter than 52 s cancels nothing.',
-      'Lowest slack 85\u00a0%',
-    ])
+    const parts = ['The timer is armed.', 'Nothing needs attention.', 'BTC_USDT', '55\u00a0s'];
+    const promise = 'An outage of the exchange shorter than 52 s cancels nothing.';
+    for (const part of [...parts, 'deletes the timer: the orders stay', promise, 'Lowest slack 85\u00a0%'])
       expect(html).toContain(part);
   });
 
@@ -209,12 +186,6 @@ describe('the status page', () => {
     ]);
   });
 
-  test('in an outage nothing is green at the top', () => {
-    const markets = [sampleMarket({ state: 'retrying' })];
-    const { html } = look({ bases: base({ outage: true }), markets });
-    expect(html).toMatch(/<header data-tone="bad">.*data-tone="idle">.*ready/);
-  });
-
   test('shows the worst first, by bot where there are several, and 50 on a page', () => {
     const markets = Array.from({ length: 120 }, (_, index) =>
       sampleMarket({
@@ -237,11 +208,13 @@ describe('the status page', () => {
     expect(html).toMatch(/Worst bot<\/dt><dd>failed/);
   });
 
-  test('shows a document of an earlier daemon, which lacks what was added since', () => {
+  test('shows a document of an earlier daemon, and in an outage nothing green at the top', () => {
     const { nextExpiry: _, runningDown: __, ...earlier } = documentOf();
     const { summary } = viewPage(earlier as StatusDocument, LOADED);
     expect(summary.sentence).toBe('The timer is armed');
     expect(viewPage(earlier as StatusDocument, { ...LOADED, gone: 'lost' }).summary.tone).toBe('bad');
+    const { html } = look({ bases: outage, markets: [sampleMarket({ state: 'retrying' })] });
+    expect(html).toMatch(/<header data-tone="bad">.*data-tone="idle">.*ready/);
   });
 });
 

@@ -128,13 +128,8 @@ describe('log', () => {
       authorization: 'AAA-4',
       deep: [{ api_secret: 'AAA-5' }],
     };
-    const error = Object.assign(
-      new Error('refused', { cause: Object.assign(new Error('why'), { request }) }),
-      {
-        request,
-        code: 'EBAD',
-      },
-    );
+    const cause = Object.assign(new Error('why'), { request });
+    const error = Object.assign(new Error('refused', { cause }), { request, code: 'EBAD' });
     log.logger.info({ event: 'x', key: 'AAA-6', payload: 'AAA-7', request }, 'sent');
     log.logger.error({ event: 'x', err: error }, 'failed');
     log.logger.child({ secret: 'AAA-8' }).warn({ event: 'x' }, 'the reply said hunter2hunter2');
@@ -179,14 +174,5 @@ describe('log', () => {
       log.logger.info({ event: 'a' }, 'It begins.');
       expect(await log.read()).toMatch(terminal ? /^\d\d:\d\d:\d\dZ {2}It begins\.\n$/ : /^\{.*\}\n$/);
     }
-  });
-
-  test('every line that is written is counted by its level', async () => {
-    const levels: string[] = [];
-    const log = record({ level: 'info', onLine: (level) => levels.push(level) });
-    log.logger.error({ event: 'a' }, 'a');
-    log.logger.debug({ event: 'b' }, 'b');
-    log.logger.warn({ event: 'c' }, 'c');
-    expect(levels).toEqual(['error', 'warn']);
   });
 });
