@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { ask, commandNames, helpOf } from '../docs/program.ts';
 import { VARIABLE_NAMES } from '../docs/schema-tables.ts';
-import { fileWith } from './stage.ts';
+import { fileWith, run } from './stage.ts';
 
 /** What bash offers for the last word of each line, by the script that the program prints. */
 async function offered(lines: readonly (readonly string[])[]): Promise<string[][]> {
@@ -89,4 +89,21 @@ test('the manual has every command, variable and exit code, and nothing that rof
   const { out: file } = await ask(['man', 'killswitchd.yaml']);
   for (const key of ['exchange.baseUrls', 'markets[].timeoutSeconds', 'liveness.mode'])
     expect(file).toContain(`\\fB${key}\\fR`);
+});
+
+test.each([
+  ['bogus', /^killswitchd: unknown command 'bogus'\nTry: killswitchd --help$/],
+  ['rnu', /^killswitchd: unknown command 'rnu'\n\(Did you mean run\?\)\nTry: killswitchd --help$/],
+  ['run --bogus', /^killswitchd run: unknown option '--bogus'\nTry: killswitchd run --help$/],
+  [
+    'pause',
+    /^killswitchd pause: required option '--for <duration>' not specified\nTry: killswitchd pause --help$/,
+  ],
+  [
+    'exchange --profile life',
+    /^killswitchd exchange: .*'life' is invalid. Allowed choices are documented, live.\nTry: /,
+  ],
+])('%s says which command it was, what is wrong, and where help is', async (line, says) => {
+  const { code, out, err } = await run(line.split(' '));
+  expect({ code, out, err: err.join('\n') }).toEqual({ code: 64, out: [], err: expect.stringMatching(says) });
 });
