@@ -13,20 +13,20 @@ import { startRounds } from '../../src/liveness/rounds.ts';
 import { createVirtual } from './virtual.ts';
 
 const PATH = '/run/bot/beat';
-const FAILED: FileLook = { kind: 'failed', detail: 'EIO' };
 
 /** A bot's file in a virtual world, looked at every second. */
 function createFileWorld(
   files: () => readonly { bot: string; at: string }[] = () => [{ bot: 'default', at: PATH }],
 ) {
   const world = createVirtual();
-  let state: FileState | null = null;
+  /** What can be seen of the file, and whether somebody has. */
+  const disk = { state: null as FileState | null, failing: false, seen: false };
   let mtimeMs = 5_000_000;
-  let latencyMs = 1;
-  let failing = false;
-  let underWay = 0;
-  let mostUnderWay = 0;
-  let seen = false;
+  const find = (): FileLook => {
+    if (disk.failing) return { kind: 'failed', detail: 'EIO' };
+    disk.seen ||= disk.state !== null;
+    return disk.state === null ? { kind: 'absent' } : { kind: 'present', state: disk.state };
+  };
   const looks: string[] = [];
   const evidence = createFileEvidence({
     clock: world.clock,
@@ -35,40 +35,17 @@ function createFileWorld(
     onProblem: world.onProblem,
     look(path, done) {
       looks.push(path);
-      underWay += 1;
-      mostUnderWay = Math.max(mostUnderWay, underWay);
-      // Seen in the middle of the look.
-      let found: FileLook = FAILED;
-      world.timeline.at(world.timeline.nowMs() + latencyMs / 2, () => {
-        if (!failing) found = state === null ? { kind: 'absent' } : { kind: 'present', state };
-      });
-      world.later(latencyMs, () => {
-        underWay -= 1;
-        seen ||= found.kind === 'present';
-        done(found);
-      });
+      world.look(find, done);
     },
   });
   return {
     ...world,
     start: () => world.start(evidence),
     looks,
-    mostUnderWay: () => mostUnderWay,
-    seen: () => seen,
+    disk,
     touch: () => {
       mtimeMs += 1;
-      state = { mtimeMs, size: 0, ino: state?.ino ?? 7 };
-    },
-    /** Whatever the file is from now on. */
-    put: (next: FileState | null) => {
-      state = next;
-    },
-    state: () => state,
-    slow: (ms: number) => {
-      latencyMs = ms;
-    },
-    fail: (yes: boolean) => {
-      failing = yes;
+      disk.state = { mtimeMs, size: 0, ino: disk.state?.ino ?? 7 };
     },
   };
 }
@@ -90,27 +67,27 @@ describe('a file that the bot touches', () => {
     ['size', { mtimeMs: 10, size: 4, ino: 7 }],
     ['place on the disk', { mtimeMs: 10, size: 3, ino: 8 }],
   ])('counts when only its %s changed', (_what, next) => {
-    const { said, timeline, put, start } = createFileWorld();
-    put({ mtimeMs: 10, size: 3, ino: 7 });
+    const { said, timeline, disk, start } = createFileWorld();
+    disk.state = { mtimeMs: 10, size: 3, ino: 7 };
     start();
     timeline.runUntil(1500);
-    put(next);
+    disk.state = next;
     timeline.runUntil(5000);
     expect(said).toHaveLength(1);
   });
 
   test('counts for nothing while it cannot be looked at, and the cause is told once', () => {
-    const { said, told, timeline, touch, fail, start } = createFileWorld();
+    const { said, told, timeline, touch, disk, start } = createFileWorld();
     touch();
     start();
     timeline.runUntil(2500);
-    fail(true);
+    disk.failing = true;
     timeline.runUntil(3500);
     touch();
     timeline.runUntil(9500);
     expect(said).toEqual([]);
     expect(told).toEqual([`default: cannot look at ${PATH}: EIO`]);
-    fail(false);
+    disk.failing = false;
     timeline.runUntil(10_500);
     expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
   });
@@ -156,11 +133,11 @@ describe('whatever a file system and a host do', () => {
 
   /** A file system is unmounted and comes back with the file as it was, which was known to be there. */
   function vanish(world: ReturnType<typeof createFileWorld>): void {
-    const state = world.state();
-    if (!world.seen()) return;
-    world.put(null);
+    const { state } = world.disk;
+    if (!world.disk.seen) return;
+    world.disk.state = null;
     world.timeline.runUntil(world.timeline.nowMs() + 2500);
-    world.put(state);
+    world.disk.state = state;
   }
 
   test('a beat is never dated later than the last touch, and a touch makes one beat at most', () => {
@@ -176,10 +153,10 @@ describe('whatever a file system and a host do', () => {
           if (what.kind === 'touch') {
             world.touch();
             touchesMs.push(timeline.nowMs());
-          } else if (what.kind === 'delete') world.put(null);
+          } else if (what.kind === 'delete') world.disk.state = null;
           else if (what.kind === 'vanish') vanish(world);
-          else if (what.kind === 'slow') world.slow(what.ms);
-          else if (what.kind === 'fail') world.fail(what.yes);
+          else if (what.kind === 'slow') world.looking.latencyMs = what.ms;
+          else if (what.kind === 'fail') world.disk.failing = what.yes;
           else if (what.kind === 'stall') clock.stall(what.ms);
           else clock.stepWall(what.ms);
         }
@@ -190,34 +167,9 @@ describe('whatever a file system and a host do', () => {
           expect(datedMs).toBeLessThanOrEqual(last + 1e-6);
         }
         expect(said.length).toBeLessThanOrEqual(touchesMs.length);
-        expect(world.mostUnderWay()).toBeLessThanOrEqual(1);
+        expect(world.looking.most).toBeLessThanOrEqual(1);
       }),
       { numRuns: 400, seed: 4 },
-    );
-  });
-
-  test('a bot that goes on touching is known to have lived within two looks and its own pause', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 50, max: 5000 }),
-        fc.integer({ min: 0, max: 900 }),
-        (pauseMs, latencyMs) => {
-          const { timeline, said, touch, slow, start } = createFileWorld();
-          slow(latencyMs);
-          const loop = () => {
-            touch();
-            timeline.at(timeline.nowMs() + pauseMs, loop);
-          };
-          loop();
-          start();
-          timeline.runUntil(60_000);
-          const knownMs = [0, ...said.map(({ datedMs }) => datedMs)];
-          const atMs = [...said.map((beat) => beat.atMs), 60_000];
-          const worst = Math.max(...atMs.map((moment, index) => moment - (knownMs[index] ?? 0)));
-          expect(worst).toBeLessThanOrEqual(pauseMs + 2 * 1000 + latencyMs + 1);
-        },
-      ),
-      { numRuns: 100, seed: 4 },
     );
   });
 });

@@ -19,26 +19,12 @@ const PID = 4711;
 function watched(bots: () => readonly string[] = () => ['default']) {
   const world = createVirtual();
   let seen: ProcessState | null = { state: 'S', startedAt: '100' };
-  let latencyMs = 2;
-  let underWay = 0;
-  let most = 0;
   const evidence = createProcessEvidence({
     clock: world.clock,
     bots,
     probeEveryMs: () => 1000,
     onProblem: world.onProblem,
-    look(_pid, done) {
-      underWay += 1;
-      most = Math.max(most, underWay);
-      let found: ProcessState | null = null;
-      world.timeline.at(world.timeline.nowMs() + latencyMs / 2, () => {
-        found = seen;
-      });
-      world.later(latencyMs, () => {
-        underWay -= 1;
-        done(found);
-      });
-    },
+    look: (_pid, done) => world.look(() => seen, done),
   });
   const end = world.start(evidence);
   return {
@@ -50,15 +36,11 @@ function watched(bots: () => readonly string[] = () => ['default']) {
       evidence.began(PID);
       world.timeline.runUntil(untilMs);
     },
-    most: () => most,
     be: (state: string, startedAt = '100') => {
       seen = { state, startedAt };
     },
     vanish: () => {
       seen = null;
-    },
-    slow: (ms: number) => {
-      latencyMs = ms;
     },
   };
 }
@@ -103,10 +85,10 @@ describe('a child process', () => {
   ] as const)(
     'that ended with %s says %s for every bot, and nothing until it is started again',
     (code, word) => {
-      const { said, be, slow, begin, ended, timeline } = watched(() => ['maker', 'taker']);
+      const { said, be, looking, begin, ended, timeline } = watched(() => ['maker', 'taker']);
       begin(500);
       expect(said.splice(0).map(({ bot, says }) => `${bot} ${says}`)).toEqual(['maker beat', 'taker beat']);
-      slow(1000);
+      looking.latencyMs = 1000;
       timeline.runUntil(1500);
       ended(code);
       ended(code);
@@ -115,21 +97,21 @@ describe('a child process', () => {
       expect(said.splice(0).map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([0, 0]);
       // Started again it has another start time.
       be('S', '200');
-      slow(2);
+      looking.latencyMs = 2;
       begin(10_500);
       expect(said.map(({ bot, says }) => `${bot} ${says}`)).toEqual(['maker beat', 'taker beat']);
     },
   );
 
   test('is looked at once at a time, and not any more once the source has ended', () => {
-    const { said, most, slow, begin, end, timeline } = watched();
-    slow(7000);
+    const { said, looking, begin, end, timeline } = watched();
+    looking.latencyMs = 7000;
     begin(8000);
     expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([7000]);
     end();
     timeline.runUntil(60_000);
     expect(said).toHaveLength(1);
-    expect(most()).toBe(1);
+    expect(looking.most).toBe(1);
   });
 
   test('is never said to have run later than it did', () => {
@@ -156,7 +138,7 @@ describe('a child process', () => {
           else world.be(to);
           if ('RSD'.includes(to))
             stretches.push({ fromMs: timeline.nowMs(), untilMs: Number.POSITIVE_INFINITY });
-          world.slow(latencyMs);
+          world.looking.latencyMs = latencyMs;
           clock.stall(stallMs);
         }
         timeline.runUntil(timeline.nowMs() + 20_000);
