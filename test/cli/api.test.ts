@@ -153,6 +153,14 @@ it('api --list shows the nine operations with request, limit and what they do, a
 describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
   const ANY = { ...ORDER, amountIn: undefined };
   const SENT = JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' });
+  const flags = ['--amount-in', 'base'];
+  const priced = /would buy 60 BTC, whatever that costs in USDT, at the market price, at http:/;
+  const unsaid =
+    /amountIn is missing; allowed: quote, base: what the exchange counts a buy's amount in.*--amount-in/;
+  const nothing =
+    /would buy BTC for 60 USDT, at the market price, at http:.*; add --yes to do it, nothing was sent$/;
+  const sends = /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/;
+  const twice = /--amount-in is base, and amountIn in the JSON is another; give one$/;
   it.each<[readonly string[], RegExp, string?]>([
     [['minningPool'], /did you mean miningPool\?$/],
     // As the simulated exchange calls it.
@@ -162,34 +170,16 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],
     [['ping', '{"a":1}'], /ping takes no arguments/],
     [['orderHistory'], /--access-token-file: missing/],
-    [
-      withOrder(ORDER),
-      /would buy BTC for 60 USDT, at the market price, at http:.*; add --yes to do it, nothing was sent$/,
-    ],
-    [
-      withOrder(ANY, '--amount-in', 'base'),
-      /would buy 60 BTC, whatever that costs in USDT, at the market price, at http:/,
-    ],
+    [withOrder(ORDER), nothing],
+    [withOrder(ANY, ...flags), priced],
     [withOrder({ ...ANY, side: 'sell' }), /would sell 60 BTC, for USDT, at the market/],
-    [['withdrawPay', SENT], /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/],
-    [
-      withOrder(ANY, '--yes'),
-      /amountIn is missing; allowed: quote, base: what the exchange counts a buy's amount in.*--amount-in/,
-    ],
-    [
-      withOrder(ORDER, '--amount-in', 'base', '--yes'),
-      /--amount-in is base, and amountIn in the JSON is another; give one$/,
-    ],
-    [
-      ['withdrawPay', SENT, '--amount-in', 'base', '--yes'],
-      /--amount-in: withdrawPay has no amount to be counted/,
-    ],
+    [['withdrawPay', SENT], sends],
+    [withOrder(ANY, '--yes'), unsaid],
+    [withOrder(ORDER, ...flags, '--yes'), twice],
+    [['withdrawPay', SENT, ...flags, '--yes'], /--amount-in: withdrawPay has no amount to be counted/],
     // Wrong arguments come before a missing --yes.
     [withOrder({ ...ORDER, side: 'Sell' }), /side is "Sell"; allowed: buy, sell; did you mean sell\?$/],
-    [
-      ['createStockMarketOrder', '[]', '--amount-in', 'base'],
-      /request is \[\]; allowed: an object with market,/,
-    ],
+    [['createStockMarketOrder', '[]', ...flags], /request is \[\]; allowed: an object with market,/],
     [['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
   ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();
@@ -204,36 +194,25 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
 describe('api tells failures apart', () => {
   const failing = ['--yes', '--json'];
   const IN_BASE = { ...ORDER, amountIn: 'base', clientOrderId: 'other-unit' };
+  const small = withOrder({ ...ORDER, amount: '0.01', clientOrderId: 'small' }, ...failing);
+  const tooLittle = { name: 'RefusedError', code: 32, fields: { amount: [{}, {}] } };
+  const arms = ['syncKillSwitch', '{"market":"BTC_USDT","timeoutSeconds":60}', '--json'];
+  const maybe = { name: 'ServerError', status: 503, maybeApplied: true };
+  const otherUnit = { client_order_id: 'other-unit', deal_money: '60' };
+  const mismatch = { name: 'OrderMismatchError', order: otherUnit };
+  const bought = /bought 0\.001 BTC for 60 USDT, asked was to buy for 60 BTC; .*; nothing was undone$/;
+  const lost = withOrder({ ...ORDER, clientOrderId: 'lost' }, ...failing);
+  const unknown = { name: 'UnknownOutcomeError', clientOrderId: 'lost' };
+  const look = /may have been carried out: .*look for client_order_id "lost" before trying again$/;
+  const html = { kind: 'status', status: 503, body: 'html' } as const;
   it.each<[number, readonly string[], RegExp, (object | undefined)?, Fault?]>([
-    [
-      64,
-      withOrder({ ...ORDER, amount: '0.01', clientOrderId: 'small' }, ...failing),
-      /less than min amount.*refused what was asked with code 32, nothing was changed$/,
-      { name: 'RefusedError', code: 32, fields: { amount: [{}, {}] } },
-    ],
+    [64, small, /less than min amount.*refused what was asked with code 32, nothing was changed$/, tooLittle],
     [69, ['ping', '--base-url', 'http://127.0.0.1:1'], /ECONNREFUSED/],
-    [
-      69,
-      ['syncKillSwitch', '{"market":"BTC_USDT","timeoutSeconds":60}', '--json'],
-      /HTTP 503.*; it may have been carried out all the same$/,
-      { name: 'ServerError', status: 503, maybeApplied: true },
-      { kind: 'status', status: 503, body: 'html' },
-    ],
+    [69, arms, /HTTP 503.*; it may have been carried out all the same$/, maybe, html],
     [70, ['miningPool'], /./, undefined, { kind: 'garbage' }],
     // The exchange counts in the other currency.
-    [
-      70,
-      withOrder(IN_BASE, ...failing),
-      /bought 0\.001 BTC for 60 USDT, asked was to buy for 60 BTC; .*; nothing was undone$/,
-      { name: 'OrderMismatchError', order: { client_order_id: 'other-unit', deal_money: '60' } },
-    ],
-    [
-      75,
-      withOrder({ ...ORDER, clientOrderId: 'lost' }, ...failing),
-      /may have been carried out: .*look for client_order_id "lost" before trying again$/,
-      { name: 'UnknownOutcomeError', clientOrderId: 'lost' },
-      { kind: 'reset', when: 'after' },
-    ],
+    [70, withOrder(IN_BASE, ...failing), bought, mismatch],
+    [75, lost, look, unknown, { kind: 'reset', when: 'after' }],
   ])('%i for %j', async (code, args, sentence, error, fault) => {
     if (fault !== undefined) server.addFaults([fault]);
     const asked = await api(args);
@@ -258,20 +237,13 @@ describe('api tells failures apart', () => {
   });
 
   // That nothing printed holds a secret, `api` looks at itself.
+  const order = { ...FILLED, client_order_id: ORDER.clientOrderId, side: KEY, stp: SECRET };
+  const hidden = { side: '[redacted]', stp: '[redacted]' };
+  const echo = [KEY, { [SECRET]: 1 }];
   it.each<[number, readonly string[], object, object]>([
-    [
-      0,
-      ['myCodes'],
-      { ...CODES, echo: [KEY, { [SECRET]: 1 }] },
-      { echo: ['[redacted]', { '[redacted]': 1 }] },
-    ],
+    [0, ['myCodes'], { ...CODES, echo }, { echo: ['[redacted]', { '[redacted]': 1 }] }],
     [0, ['orderHistory'], { echo: `Bearer ${TOKEN}` }, { echo: 'Bearer [redacted]' }],
-    [
-      70,
-      withOrder(ORDER, '--yes', '--json'),
-      { ...FILLED, client_order_id: ORDER.clientOrderId, side: KEY, stp: SECRET },
-      { error: { order: { side: '[redacted]', stp: '[redacted]' } } },
-    ],
+    [70, withOrder(ORDER, '--yes', '--json'), order, { error: { order: hidden } }],
   ])('%i for %j, whose reply repeats a secret that is not printed', async (code, args, json, printed) => {
     const { address } = await daemonAt({ tcp: true }, () => ({ json }));
     const flags = args[0] === 'orderHistory' ? ['--access-token-file', fileWith(TOKEN)] : [];

@@ -6,7 +6,7 @@ import { Agent, type Dispatcher, request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
-import { ControlRefusal, type ControlSources, type Refusal } from '../../src/operator/control-sources.ts';
+import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
@@ -35,6 +35,12 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
   const calls: unknown[][] = [];
   const refused: string[] = [];
   const commands: Spy['commands'] = [];
+  const noted =
+    <Given extends unknown[], Answer>(name: string, answer: (...given: Given) => Answer) =>
+    (...given: Given): Answer => {
+      calls.push([name, ...given]);
+      return answer(...given);
+    };
   const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', bot: 'maker', state: 'arming' })];
   const done = (market: string) => ({ market, state: 'done', says: `${market} is well.` }) as const;
   const snapshot = changes.snapshot ?? (() => sampleSnapshot({ markets }));
@@ -50,29 +56,14 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
     elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
     bots: () => ['main', 'maker'],
     ttlMs: () => 15_000,
-    hear: (...said) => {
-      calls.push(['hear', ...said]);
-      return { counted: true };
-    },
-    afterGoodbye: async (...asked) => {
-      calls.push(['afterGoodbye', ...asked]);
-      return [done('BTC_USDT')];
-    },
-    operate: async (...asked) => {
-      calls.push(['operate', ...asked]);
-      return (asked[0].markets ?? ['BTC_USDT', 'ETH_USDT']).map(done);
-    },
+    hear: noted('hear', () => ({ counted: true })),
+    afterGoodbye: noted('afterGoodbye', async () => [done('BTC_USDT')]),
+    operate: noted('operate', async (command) => (command.markets ?? ['BTC_USDT', 'ETH_USDT']).map(done)),
     cancelled: () => ['GONE_USDT'],
-    acknowledge: (...asked) => {
-      calls.push(['acknowledge', ...asked]);
-      return asked[0] ?? ['BTC_USDT'];
-    },
-    reload: async (...asked) => {
-      calls.push(['reload', ...asked]);
-      return { kind: 'unchanged' };
-    },
+    acknowledge: noted('acknowledge', (markets) => markets ?? ['BTC_USDT']),
+    reload: noted('reload', async () => ({ kind: 'unchanged' as const })),
     logLevel: () => 'info',
-    setLogLevel: (...asked) => void calls.push(['setLogLevel', ...asked]),
+    setLogLevel: noted('setLogLevel', () => {}),
     onRefused: (reason) => void refused.push(reason),
     onCommand: (command) => void commands.push(command),
     ...changes,
@@ -191,28 +182,3 @@ const errorOf = ({ body }: Reply) =>
   (body as { error?: { code?: string; message?: string } } | null)?.error ?? {};
 export const codeOf = (reply: Reply): string => errorOf(reply).code ?? '';
 export const messageOf = (reply: Reply): string => errorOf(reply).message ?? '';
-
-/** What a refusal comes to: its status and code, what was changed, and what was counted. */
-export function refusalOf(reply: Reply, spy: Spy) {
-  const { headers } = reply;
-  return {
-    status: reply.status,
-    code: codeOf(reply),
-    type: headers['content-type'],
-    cache: headers['cache-control'],
-    opened: Object.keys(headers).filter((name) => name.startsWith('access-control')),
-    calls: spy.calls,
-    counted: spy.refused,
-  };
-}
-
-/** A refusal as it should be; `docs.test.ts` compares the status of each with the documents. */
-export const refusal = (code: Refusal): ReturnType<typeof refusalOf> => ({
-  status: new ControlRefusal(code, '').status,
-  code,
-  type: 'application/json; charset=utf-8',
-  cache: 'no-store',
-  opened: [],
-  calls: [],
-  counted: [code],
-});

@@ -83,8 +83,9 @@ function bulky(length: number): Snapshot {
 describe('event stream', () => {
   test('begins with the status as the page shows it, the worst markets first, and goes on with it', async () => {
     const many = Array.from({ length: 1000 }, (_, index) => sampleMarket({ market: `M${index}_USDT` }));
-    const markets = [...many, sampleMarket({ state: 'expired' })];
-    const web = await startFast(() => sampleSnapshot({ markets }));
+    const web = await startFast(() =>
+      sampleSnapshot({ markets: [...many, sampleMarket({ state: 'expired' })] }),
+    );
     const listener = await listen(web);
     const status = await first(listener);
     expect(status.markets).toHaveLength(200);

@@ -22,37 +22,17 @@ test('an address in use is named, and no other listener stays open', async () =>
   await start(undefined, [other]);
 });
 
-describe('slow and many readers', () => {
-  test('somebody who never reads delays neither the others nor the end', async () => {
-    const web = await start(undefined, undefined, 'x'.repeat(400 * 65_536));
-    const port = Number(new URL(web.addresses[0] ?? '').port);
-    const sockets = Array.from({ length: 20 }, () => {
-      const socket = connect(port, '127.0.0.1');
-      socket.on('error', () => {});
-      socket.pause();
-      socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
-      return socket;
-    });
-    expect((await ask(web, '/livez')).status).toBe(200);
-    expect((await ask(web, '/api/v1/status')).status).toBe(200);
-    const before = clock.now().monoMs;
-    await web.close();
-    expect(clock.now().monoMs - before).toBeLessThan(2000);
-    for (const socket of sockets) socket.destroy();
+test('many who ask at the same time cost one snapshot', async () => {
+  let snapshots = 0;
+  const web = await start(() => {
+    snapshots += 1;
+    const until = clock.now().monoMs + 20;
+    while (clock.now().monoMs < until);
+    return sampleSnapshot();
   });
-
-  test('many who ask at the same time cost one snapshot', async () => {
-    let snapshots = 0;
-    const web = await start(() => {
-      snapshots += 1;
-      const until = clock.now().monoMs + 20;
-      while (clock.now().monoMs < until);
-      return sampleSnapshot();
-    });
-    const replies = await Promise.all(Array.from({ length: 30 }, () => ask(web, '/api/v1/status')));
-    expect(replies.every(({ status }) => status === 200)).toBe(true);
-    expect(snapshots).toBeLessThan(10);
-  });
+  const replies = await Promise.all(Array.from({ length: 30 }, () => ask(web, '/api/v1/status')));
+  expect(replies.every(({ status }) => status === 200)).toBe(true);
+  expect(snapshots).toBeLessThan(10);
 });
 
 describe('256 silent connections that come back as soon as they are closed', () => {

@@ -62,15 +62,6 @@ describe('log output', () => {
     expect(seen.out).toBe('one\ntwo\nthree\n');
   });
 
-  test('an output that never takes anything drops what does not fit and counts it', async () => {
-    let dropped = 0;
-    const sink = createSink({ clock, write: () => {}, onDrop: () => (dropped += 1), limitChars: 100 });
-    for (let line = 0; line < 100; line += 1) sink.write('123456789\n');
-    expect(dropped).toBe(100 - 1 - 10);
-    await sink.flush(10);
-    expect(dropped).toBe(99);
-  });
-
   test.each(['ENOSPC', 'EAGAIN'])(
     'an output that fails with %s is tried again: what fitted in memory comes out, and how much did not is told',
     async (code) => {
@@ -85,15 +76,6 @@ describe('log output', () => {
       expect(sink.isFailing()).toBe(false);
     },
   );
-
-  test('an output that is gone drops everything after', async () => {
-    const { sink, seen } = sinkTo(() => 'EPIPE');
-    sink.write('one\n');
-    await sink.flush(1000);
-    sink.write('two\n');
-    await sink.flush(1000);
-    expect(seen.dropped).toBe(1);
-  });
 
   test.each(['unread', 'closed'] as const)(
     'a process whose output is %s goes on and can exit',
