@@ -31,11 +31,7 @@ beforeAll(async () => {
   };
   const listen = { host: '127.0.0.1', port: 0 };
   server = await startSimulatedServer({ clock: createSystemClock(), listen, exchange });
-  env = {
-    KILLSWITCHD_BASE_URL: server.url,
-    KILLSWITCHD_API_KEY: KEY,
-    KILLSWITCHD_API_SECRET: SECRET,
-  };
+  env = { KILLSWITCHD_BASE_URL: server.url, KILLSWITCHD_API_KEY: KEY, KILLSWITCHD_API_SECRET: SECRET };
 });
 afterAll(() => server.close());
 beforeEach(() => server.clearFaults());

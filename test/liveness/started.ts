@@ -38,13 +38,7 @@ export function startProcess(
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     await ended;
   });
-  return {
-    pid: child.pid ?? 0,
-    child,
-    output: () => output,
-    signal: (signal) => child.kill(signal),
-    ended,
-  };
+  return { pid: child.pid ?? 0, child, output: () => output, signal: (signal) => child.kill(signal), ended };
 }
 
 /** Resolves when `holds` does; rejects after 15 s. */

@@ -32,10 +32,7 @@ const done = { market: 'BTC_USDT', state: 'done', says: 'BTC_USDT has no timer.'
 describe('a beat', () => {
   test('without a body counts for the only bot, and says until when it is protected, by the time that is left', async () => {
     const standing = clock.now();
-    const { ask, calls } = await open({
-      clock: { ...clock, now: () => standing },
-      bots: () => ['main'],
-    });
+    const { ask, calls } = await open({ clock: { ...clock, now: () => standing }, bots: () => ['main'] });
     const { status, body } = await ask('/v1/beat');
     expect(status).toBe(200);
     expect(body).toEqual({

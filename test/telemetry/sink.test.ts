@@ -77,6 +77,14 @@ describe('log output', () => {
     },
   );
 
+  test('an output that is gone drops everything after', async () => {
+    const { sink, seen } = sinkTo(() => 'EPIPE');
+    sink.write('one\n');
+    await sink.flush(1000);
+    sink.write('two\n');
+    expect(seen.dropped).toBe(1);
+  });
+
   test.each(['unread', 'closed'] as const)(
     'a process whose output is %s goes on and can exit',
     async (output) => {
