@@ -1,14 +1,8 @@
 import type { Edge } from '../../src/cli/edge.ts';
 import { run } from '../cli/stage.ts';
 
-export interface Said {
-  readonly out: string;
-  readonly err: string;
-  readonly exitCode: number | null;
-}
-
 /** What the program writes for a command line that ends by itself. */
-export async function ask(args: readonly string[], env: Edge['env'] = {}): Promise<Said> {
+export async function ask(args: readonly string[], env: Edge['env'] = {}) {
   const { out, err, code } = await run(args, { env });
   return { out: out.join('\n'), err: err.join('\n'), exitCode: code };
 }

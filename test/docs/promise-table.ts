@@ -9,17 +9,13 @@ const TIMEOUTS_SECONDS = [5, 10, 15, 30, 60, 120, 300, 600];
 const SOME_KEY = { KILLSWITCHD_API_KEY: 'some-key', KILLSWITCHD_API_SECRET: 'some-secret' };
 
 /** What `check-config --format json` answers for a configuration file with this content. */
-export async function checkConfig(
-  content: string,
-): Promise<{ exitCode: number | null; report: string; err: string }> {
+export async function checkConfig(content: string) {
   const folder = mkdtempSync(join(tmpdir(), 'docs-'));
   try {
     const file = join(folder, 'killswitchd.yaml');
     writeFileSync(file, content);
-    const { out, err, exitCode } = await ask(
-      ['check-config', '--config', file, '--format', 'json'],
-      SOME_KEY,
-    );
+    const args = ['check-config', '--config', file, '--format', 'json'];
+    const { out, err, exitCode } = await ask(args, SOME_KEY);
     return { exitCode, report: out, err };
   } finally {
     rmSync(folder, { recursive: true });
@@ -31,10 +27,7 @@ export async function promiseTable(): Promise<string> {
   const { report } = await checkConfig(
     JSON.stringify({
       exchange: { baseUrls: ['https://exchange.example'] },
-      markets: TIMEOUTS_SECONDS.map((timeoutSeconds) => ({
-        market: `T${timeoutSeconds}_USDT`,
-        timeoutSeconds,
-      })),
+      markets: TIMEOUTS_SECONDS.map((seconds) => ({ market: `T${seconds}_USDT`, timeoutSeconds: seconds })),
       liveness: { mode: 'none' },
     }),
   );

@@ -96,15 +96,8 @@ function describeLabel(label: string, metric: string): string {
   return `${code(label)}: ${closed.explained ?? closed.values.join(', ')}`;
 }
 
-export interface TelemetryTables {
-  readonly blocks: ReadonlyMap<string, string>;
-  /** Every name that a page of metrics may show. */
-  readonly metricNames: ReadonlySet<string>;
-  /** The labels of each of them. */
-  readonly labelsOf: ReadonlyMap<string, readonly string[]>;
-}
-
-export async function telemetryTables(): Promise<TelemetryTables> {
+/** The blocks, every name that a page of metrics may show, and the labels of each of them. */
+export async function telemetryTables() {
   const families = await declaredFamilies();
   const suffixes = ['_bucket', '_sum', '_count'];
   const labelsOf = new Map(

@@ -17,18 +17,12 @@ const CLIENTS = {
   'Node client': [process.execPath, join(DRIVERS, 'driver.ts'), 'loop'],
 } as const;
 
-interface Driven {
-  /** Does one thing and resolves with what came of it. */
-  readonly does: (line: string) => Promise<unknown>;
-  readonly said: () => string;
-}
-
 function drive(
   { onTestFinished }: TestContext,
   [program, ...args]: readonly string[],
   env: Readonly<Record<string, string>>,
   { waitSeconds = 15, raises = false }: { waitSeconds?: number | 'none'; raises?: boolean } = {},
-): Driven {
+) {
   const child = spawn(program ?? '', [...args, String(waitSeconds), raises ? 'raises' : ''], {
     env: { PATH: process.env['PATH'], PYTHONPATH: PYTHON, PYTHONDONTWRITEBYTECODE: '1', ...env },
   });
@@ -39,7 +33,8 @@ function drive(
   });
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
-    async does(line) {
+    /** Does one thing and resolves with what came of it. */
+    async does(line: string): Promise<unknown> {
       child.stdin.write(`${line}\n`);
       const { value, done } = await answers.next();
       if (done === true) throw new Error(`the driver ended: ${said}`);
@@ -66,11 +61,7 @@ async function together(
 }
 
 /** A client of a daemon that does this with each connection. */
-function besideRaw(
-  context: TestContext,
-  command: readonly string[],
-  act: (connection: Socket) => void,
-): Driven {
+function besideRaw(context: TestContext, command: readonly string[], act: (connection: Socket) => void) {
   const path = pathFor(context);
   const server = createServer((connection) => act(connection.on('error', () => {}))).listen(path);
   context.onTestFinished(() => void server.close());

@@ -1,24 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { Scope } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
 
-/** A process of one test or block; killed by its number when that ends. */
-export interface Started {
-  readonly pid: number;
-  readonly child: ChildProcess;
-  /** Everything that it wrote to either output. */
-  readonly output: () => string;
-  readonly signal: (signal: NodeJS.Signals) => void;
-  /** Resolves with exit code and signal when it has ended. */
-  readonly ended: Promise<readonly [number | null, NodeJS.Signals | null]>;
-}
+export type Started = ReturnType<typeof startProcess>;
 
+/** Starts a process of one test or block; killed by its number when that ends. */
 export function startProcess(
   { onTestFinished }: Scope,
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Started {
+) {
   const child = spawn(command, args, {
     cwd: ROOT,
     env: { ...process.env, ...env },
@@ -38,7 +30,15 @@ export function startProcess(
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     await ended;
   });
-  return { pid: child.pid ?? 0, child, output: () => output, signal: (signal) => child.kill(signal), ended };
+  return {
+    pid: child.pid ?? 0,
+    child,
+    /** Everything that it wrote to either output. */
+    output: () => output,
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Resolves with exit code and signal when it has ended. */
+    ended,
+  };
 }
 
 /** Resolves when `holds` does; rejects after 15 s. */

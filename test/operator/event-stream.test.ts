@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Snapshot } from '../../src/core/view.ts';
@@ -32,35 +33,29 @@ function createLoopClock(stepMs: number): Clock {
   };
 }
 
-interface Listener {
-  readonly incoming: IncomingMessage;
-  readonly text: () => string;
-  readonly documents: () => StatusDocument[];
-  /** Resolves when the stream is over; true where it ended as a stream should. */
-  readonly over: Promise<boolean>;
-}
+type Listener = Awaited<ReturnType<typeof listen>>;
 
-function listen(web: Web, path = '/api/v1/events'): Promise<Listener> {
-  return new Promise((resolve, reject) => {
-    get(`${web.addresses[0]}${path}`, { agent: false }, (incoming) => {
-      onTestFinished(() => void incoming.destroy());
-      let text = '';
-      const over = new Promise<boolean>((ended) => {
-        incoming.on('error', () => ended(false));
-        incoming.on('close', () => ended(incoming.complete));
-      });
-      resolve({
-        incoming,
-        text: () => text,
-        documents: () =>
-          [...text.matchAll(/^data: (\{"schema.*\})$/gm)].map(([, json = '']) => JSON.parse(json)),
-        over,
-      });
-      incoming.setEncoding('utf8').on('data', (data: string) => {
-        text += data;
-      });
-    }).on('error', reject);
+async function listen(web: Web) {
+  const asked = get(`${web.addresses[0]}/api/v1/events`, { agent: false });
+  const [incoming] = (await once(asked, 'response')) as [IncomingMessage];
+  onTestFinished(() => void incoming.destroy());
+  let text = '';
+  incoming.setEncoding('utf8').on('data', (data: string) => {
+    text += data;
   });
+  return {
+    incoming,
+    text: () => text,
+    documents: () =>
+      [...text.matchAll(/^data: (\{"schema.*\})$/gm)].map(
+        ([, json = '']) => JSON.parse(json) as StatusDocument,
+      ),
+    /** Resolves when the stream is over; true where it ended as a stream should. */
+    over: new Promise<boolean>((ended) => {
+      incoming.on('error', () => ended(false));
+      incoming.on('close', () => ended(incoming.complete));
+    }),
+  };
 }
 
 async function first(listener: Listener): Promise<StatusDocument> {

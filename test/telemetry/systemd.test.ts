@@ -4,17 +4,11 @@ import { createSupervision } from '../../src/telemetry/systemd.ts';
 import type { SettingsOptions } from '../core/core-settings.ts';
 import { createStage } from '../keeper-stage.ts';
 
-interface Heard {
-  readonly atMs: number;
-  readonly lines: readonly string[];
-  readonly status: string;
-}
-
 /** A keeper that is supervised, and what the service manager hears; without `turns` the loop of the keeper hangs. */
 function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000, turns = true) {
   const stage = createStage(options);
   const { keeper, clock, timeline, calls } = stage;
-  const heard: Heard[] = [];
+  const heard: { readonly atMs: number; readonly lines: readonly string[]; readonly status: string }[] = [];
   const warned: string[] = [];
   const manager = { problem: null as string | null, told: Promise.resolve() };
   const warn = (_: unknown, text: string) => void warned.push(text);
