@@ -5,7 +5,7 @@ import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { ListenError } from '../../src/operator/listen.ts';
-import { asker, createSpy, open, start as startControl } from './control-fixture.ts';
+import { asker, createSpy, dial, open, start as startControl } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, ask as askWeb, clock, start, start as startWeb } from './web-fixture.ts';
 
@@ -20,6 +20,17 @@ test('an address in use is named, and no other listener stays open', async () =>
     new RegExp(`web listener ${taken}: the address is in use.*KILLSWITCHD_WEB_LISTEN`),
   );
   await start(undefined, [other]);
+});
+
+test('somebody who never reads delays neither the others nor the end', async () => {
+  const web = await start(undefined, undefined, 'x'.repeat(400 * 65_536));
+  const sockets = Array.from({ length: 20 }, () => dial(web.addresses[0]).pause());
+  for (const socket of sockets) socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  expect((await ask(web, '/livez')).status).toBe(200);
+  expect((await ask(web, '/api/v1/status')).status).toBe(200);
+  const before = clock.now().monoMs;
+  await web.close();
+  expect(clock.now().monoMs - before).toBeLessThan(2000);
 });
 
 test('many who ask at the same time cost one snapshot', async () => {
