@@ -41,6 +41,8 @@ describe('a market', () => {
     });
     driver.live(15_000);
     expect(first(driver).state).toBe('armed');
+    // Nothing is known of the slack before: it is not told as none.
+    expect(first(driver).slackHistory.every((ratio) => ratio > 0.8)).toBe(true);
   });
 
   test('is armed with everything that is known about it', () => {

@@ -36,6 +36,17 @@ describe('in a nonce window', () => {
     expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
   });
 
+  test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
+    const markets = ['AAA:10', 'BBB:10', 'CCC:5'];
+    const driver = createDriver({ markets, nonce: 'window', connections: 2 });
+    driver.arm();
+    const of = (name: string) => driver.writes.filter(({ market, atMs }) => market === name && atMs > 500);
+    while (of('AAA').length < 1 || of('BBB').length < 1)
+      driver.live(10, 20, (write) => write.market === 'CCC' && driver.apply(write));
+    driver.live(1500, 20, () => {});
+    expect(of('AAA')[1]).toMatchObject({ fresh: true });
+  });
+
   test('a sick market does not make all the probes of an outage', () => {
     const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
     driver.arm();
