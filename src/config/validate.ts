@@ -123,7 +123,9 @@ function explainUnknown(name: string, node: SchemaNode, { prefix }: Rules): stri
   const names = Object.keys(node.properties ?? {});
   const bare = (full: string) => full.slice(prefix.length);
   const near = nearest(bare(name), names.map(bare));
-  const meant = near === null ? (isKey ? findElsewhere(name) : null) : `${prefix}${near}`;
+  const ofMarket = names.includes('market') && /^(name|symbol|pair|ticker)$/i.test(name) ? 'market' : null;
+  const elsewhere = isKey ? (ofMarket ?? findElsewhere(name)) : null;
+  const meant = near === null ? elsewhere : `${prefix}${near}`;
   const shown = meant !== null && names.length > 16 ? '' : `; allowed: ${names.join(', ')}`;
   return `unknown ${isKey ? 'key' : 'variable'}${shown}${suggest(meant)}`;
 }
