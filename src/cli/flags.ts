@@ -57,7 +57,7 @@ export function readWait(text: string, most = 60): number {
 /** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, or the variable or key. */
 export function valid<T>(label: string, checked: Checked<T>): T {
   if (checked.kind === 'ok') return checked.value;
-  throw (label.startsWith('--') ? misuse : misconfigured)(`${label}: ${checked.text}`);
+  throw (/^--[a-z-]+$/.test(label) ? misuse : misconfigured)(`${label}: ${checked.text}`);
 }
 
 /** The secret in a file. A secret never stands on the command line: everybody on the host can read that. */

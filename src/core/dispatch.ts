@@ -11,7 +11,6 @@ import {
   lookAgainAt,
   MOST_OPEN,
   schedule,
-  silentMs,
   untilPressedMs,
 } from './next.ts';
 import { lanePatienceMs, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
@@ -404,8 +403,8 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
-    // What answers late is told late of: it waits as if it had been tried.
-    const late = Math.floor(answerTimeMs(state, market) / silentMs(state));
+    // What answers late is told late of: it waits as if it had been tried as often as others can be meanwhile.
+    const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
     // What can be saved first, then the fewest tries, then the earliest deadline: of at most 600 s, the longest timer.
     const saves = isSalvageable(state, market) ? 0 : 1e12;
