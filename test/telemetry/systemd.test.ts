@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Log } from '../../src/telemetry/log.ts';
+import { findServiceManager } from '../../src/telemetry/notify-socket.ts';
 import { createSupervision } from '../../src/telemetry/systemd.ts';
 import type { SettingsOptions } from '../core/core-settings.ts';
 import { createStage } from '../keeper-stage.ts';
@@ -193,3 +194,13 @@ test('a service manager that cannot be told is a warning, once', () => {
 function longestGap(moments: readonly number[]): number {
   return Math.max(...moments.slice(1).map((atMs, index) => atMs - (moments[index] ?? 0)));
 }
+
+test('a message that cannot be given to systemd-notify is told of, and the next one is tried', async () => {
+  const env = { NOTIFY_SOCKET: '/run/systemd/notify', PATH: '/nowhere' };
+  const manager = findServiceManager({ env, pid: process.pid, monotonicUs: () => 0n });
+  const problems: string[] = [];
+  for (const text of ['a\0b', 'READY'])
+    manager?.tell(`STATUS=${text}`, (problem) => void problems.push(problem));
+  await manager?.told();
+  expect(problems).toEqual([expect.stringContaining('null bytes'), 'spawn systemd-notify ENOENT']);
+});
