@@ -223,6 +223,11 @@ export function createProgressJudge(court: Court): Listener {
     return sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }
 
+  /** Which share of its timeout is left: what has more than half of it goes in this order, and not by its deadline. */
+  function shareOf(by: Incarnation, seen: MarketView): number {
+    return leftToSaveMs(by, seen) / (truthOf(seen.market)?.timeoutMs ?? 1);
+  }
+
   function hasLostHalf({ market, sureMs }: MarketView): boolean {
     return 2 * (sureMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
   }
@@ -243,7 +248,7 @@ export function createProgressJudge(court: Court): Listener {
       const first = view.markets.find(
         (other) =>
           (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
-          (!hasWaited || hasLostHalf(other)) &&
+          (hasLostHalf(other) || (!hasWaited && shareOf(by, other) < shareOf(by, own))) &&
           isBehind(by, other),
       );
       if (
