@@ -178,12 +178,13 @@ export function createDeleteJudge(
       if (left !== null && !left.has(truth.market)) blameEnd(by, 'one is');
     },
     onDeleted(truth, by, { number }) {
-      const { stoppingMs } = by;
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
-      if (untilMs < nowMs()) judgeUnasked(court, truth, by, doingsOf(by).earned.has(number));
+      const { earned, deleted } = doingsOf(by);
+      // Nor does one of a pause that was over when the stop began: the timer is guarded until the stop hears of the bot.
+      if (earned.has(number) || untilMs === Number.POSITIVE_INFINITY) deleted.add(truth.market);
+      if (untilMs < nowMs()) judgeUnasked(court, truth, by, earned.has(number));
     },
   };
 }
