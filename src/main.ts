@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { attempt, codeOf, type Edge, readAtMost } from './cli/edge.ts';
+import { attempt, type Edge, readAtMost } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
 import { openNonBlocking } from './telemetry/output.ts';
+import { codeOf } from './util/text.ts';
 
 process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.

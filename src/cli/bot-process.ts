@@ -16,7 +16,8 @@ import { GONE, readProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
-import { attempt, codeOf, type Edge, type Signal, waitUntil } from './edge.ts';
+import { codeOf } from '../util/text.ts';
+import { attempt, type Edge, type Signal, waitUntil } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { within } from '../util/pace.ts';
-import { isRecord, plain } from '../util/text.ts';
+import { codeOf, isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
-import { attempt, CommandError, codeOf, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
+import { attempt, CommandError, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {

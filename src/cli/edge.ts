@@ -97,11 +97,6 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The code of an error of the system, such as ENOENT; empty for any other. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
 /** What is seen; `otherwise` where an error comes instead. */
 export function attempt<T>(look: () => T, otherwise: T): T {
   try {

@@ -11,8 +11,8 @@ import { SetupError, type SimulatedServer, startSimulatedServer } from '../simul
 import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
 import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
-import { isLoopback, listed } from '../util/text.ts';
-import { CommandError, codeOf, type Edge, EXIT, messageOf, misuse, onStop } from './edge.ts';
+import { codeOf, isLoopback, listed } from '../util/text.ts';
+import { CommandError, type Edge, EXIT, messageOf, misuse, onStop } from './edge.ts';
 import { type Given, readPair, revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;

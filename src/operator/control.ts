@@ -4,10 +4,10 @@ import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { describeValue, isLoopback } from '../util/text.ts';
+import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody, type Refusal } from './control-sources.ts';
-import { codeOf, EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
+import { EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
 interface ControlOptions extends ListenOptions {

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Ajv } from 'ajv';
 import type { FastifyServerOptions } from 'fastify';
 import type { Clock, ListenAddress } from '../ports.ts';
+import { codeOf } from '../util/text.ts';
 
 export type ListenerName = 'web' | 'control';
 
@@ -32,7 +33,7 @@ export class ListenError extends Error {
 }
 
 export function listenError(listener: ListenerName, address: string, cause: unknown): ListenError {
-  const code = codeOf(cause);
+  const code = codeOf(cause) || 'unknown';
   const setting = `${listener}.listen or KILLSWITCHD_${listener.toUpperCase()}_LISTEN`;
   const problem = PROBLEMS[code]?.(setting) ?? `cannot be opened (${code})`;
   return new ListenError(listener, address, code, problem, cause);
@@ -45,10 +46,6 @@ const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
   EACCES: (setting) => `ports below 1024 need privileges; set ${setting} to a higher port`,
   ENOTFOUND: () => 'the host name is not known; write an IP address',
 };
-
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-}
 
 /** The URL of a bound listener, with the port that was really bound. */
 export function urlOf(host: string, server: Server): string {

@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
-import { codeOf, ListenError, type ListenerName, listenError, urlOf } from './listen.ts';
+import { codeOf } from '../util/text.ts';
+import { ListenError, type ListenerName, listenError, urlOf } from './listen.ts';
 
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
 export type SocketAccess = keyof typeof MODES;
@@ -140,7 +141,7 @@ function removeOwn(path: string, own: Stats): void {
 
 function socketError(path: string, cause: unknown): ListenError {
   if (cause instanceof ListenError) return cause;
-  const code = codeOf(cause);
+  const code = codeOf(cause) || 'unknown';
   const folder = dirname(path);
   const noRight = `this user may not make files in ${folder}; set another path, or its owner`;
   const other = 'set control.listen to another path';

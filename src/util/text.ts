@@ -107,3 +107,8 @@ export function hashText(text: string): number {
   }
   return hash >>> 0;
 }
+
+/** The code of an error of the system, such as ENOENT; empty for any other. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

@@ -97,8 +97,8 @@ interface Doings {
   readonly strays: Set<string>;
   /** Markets for which it ever decided on something else than a delete. */
   readonly armed: Set<string>;
-  /** Markets for which it wrote a delete while it stopped. */
-  readonly tried: Set<string>;
+  /** The deletes that it wrote while it stopped: their numbers and markets. */
+  readonly tried: Map<number, string>;
   /** Numbers of the deletes that it wrote while it stopped, for bots that had given evidence since, or said goodbye. */
   readonly earned: Set<number>;
   /** Markets whose timers it said it left, once it has ended. */
@@ -118,7 +118,7 @@ export function createDeleteJudge(
   const doingsOf = perKey((by: Incarnation): Doings => {
     noted.push(by);
     const nothing = { deleted: new Set<string>(), strays: new Set<string>(), armed: new Set<string>() };
-    return { ...nothing, tried: new Set(), earned: new Set(), left: null };
+    return { ...nothing, tried: new Map(), earned: new Set(), left: null };
   });
 
   /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
@@ -146,7 +146,7 @@ export function createDeleteJudge(
     onWanted: (market, by) => void doingsOf(by).deleted.delete(market),
     onWrite({ truth, by, sent, timeoutSeconds }) {
       if (timeoutSeconds !== null) return;
-      if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
+      if (by.stoppingMs !== null) doingsOf(by).tried.set(sent.number, truth.market);
       if (isEarned(court, truth, by)) doingsOf(by).earned.add(sent.number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
       judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
@@ -157,7 +157,7 @@ export function createDeleteJudge(
       const doings = doingsOf(by);
       doings.left = new Set(notice.left.map(({ market }) => market));
       for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, by);
-      judgeLeft(court, by, notice.left, doings.tried);
+      judgeLeft(court, by, notice.left, new Set(doings.tried.values()));
     },
     onArmed(truth, by) {
       if (by === null) return;
@@ -181,9 +181,9 @@ export function createDeleteJudge(
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      const { earned, deleted } = doingsOf(by);
+      const { earned, tried, deleted } = doingsOf(by);
       // Nor does one of a pause that was over when the stop began: the timer is guarded until the stop hears of the bot.
-      if (earned.has(number) || untilMs === Number.POSITIVE_INFINITY) deleted.add(truth.market);
+      if (tried.has(number) || untilMs === Number.POSITIVE_INFINITY) deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by, earned.has(number));
     },
   };
