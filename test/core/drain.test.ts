@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { believeEarlierLife } from '../../src/core/belief.ts';
 import type { BotWord } from '../../src/core/events.ts';
 import { onTheirWay } from '../../src/core/state.ts';
 import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, NOT_SENT, SERVER_EPOCH } from './driver.ts';
@@ -207,6 +208,17 @@ describe('in a nonce window', () => {
     expect(driver.finished()).toEqual([expect.objectContaining({ why: 'unconfirmed' })]);
   });
 
+  test('a timer that an earlier life may have left is neither deleted nor named: this one armed nothing', () => {
+    const driver = createDriver(window);
+    believeEarlierLife(driver.state, driver.market('AAA'));
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.stop();
+    driver.live(8000);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toEqual([]);
+  });
+
   test('with rising nonces instead, a delete never waits for strays: its nonce fences them', () => {
     const driver = armed({ ...window, nonce: 'increasing' });
     driver.live(4990);
@@ -348,6 +360,34 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
+  });
+
+  test.each([
+    ['window', 10_000],
+    ['increasing', 8000],
+  ] as const)(
+    'are waited for as long as the deletes leave time, with nonces %s: %i ms',
+    (nonce, waitedMs) => {
+      const markets = Array.from({ length: 40 }, (_, place) => `M${place}:60`);
+      const driver = createDriver({
+        markets,
+        nonce,
+        liveness: { mode: 'beat' },
+        shutdown: { budgetMs: 15_000 },
+      });
+      driver.live(20_000, 100);
+      driver.say('beat');
+      driver.stop();
+      const askedMs = driver.sinceStartMs();
+      while (driver.finished() === null) driver.live(10, 100);
+      expect(driver.sinceStartMs() - askedMs).toBeCloseTo(waitedMs, -2);
+    },
+  );
+
+  test('are left as the policy says where it deletes nothing, however lately the bot was heard', () => {
+    const driver = watched('beat');
+    driver.stop('keep');
+    expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
   });
 
   test('are deleted where it said goodbye, at once and by the stop', () => {
