@@ -90,17 +90,17 @@ describe('a stop that deletes', () => {
     expect(driver.takeOne().timeoutSeconds).toBeNull();
   });
 
-  test('gives what is in flight a quarter of the budget and no more', () => {
-    const driver = armed({ markets: ['AAA:60'], shutdown: { budgetMs: 4000 } });
-    driver.wait(5000);
+  test('gives what is in flight a quarter of the budget and no more, however slow the answers were', () => {
+    const driver = createDriver({ markets: ['AAA:60'], shutdown: { budgetMs: 4000 } });
+    driver.live(7000, 900);
+    const written = driver.writes.length;
+    while (driver.writes.length === written) driver.wait(10);
     const hung = driver.takeOne();
     driver.stop();
-    const beganMs = driver.sinceStartMs();
     driver.wait(990);
     expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: hung.attempt });
     driver.wait(20);
     expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
-    expect(driver.sinceStartMs() - beganMs).toBe(1010);
   });
 
   test('tries an unconfirmed delete again and again, up to the end of the budget', () => {
