@@ -63,8 +63,8 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
 }
 
 /**
- * The market that goes before what presses: of those that are not surely armed and await no answer, the one that has
- * waited longest. Null for a few seconds after the last turn.
+ * The market that goes before what presses: of those that are not surely armed, the one that has waited longest. Null for
+ * a few seconds after the last turn: who is armed must stay so.
  */
 function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
   if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
@@ -76,8 +76,7 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
 }
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
-  const hasWaited = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && openWrites(market).length === 0;
-  return hasWaited && market.goal === 'guard' && awakeSlackMs(state, market) <= 0;
+  return state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && awakeSlackMs(state, market) <= 0;
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */

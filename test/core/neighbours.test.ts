@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { believeEarlierLife } from '../../src/core/belief.ts';
+import { marketOf } from './core-settings.ts';
 import { createDriver, HTTP_500, LOST, type Write } from './driver.ts';
 import { armed } from './stopping.ts';
 
@@ -91,5 +92,35 @@ describe('in a nonce window', () => {
       .slice(before)
       .map(({ delayMs }) => delayMs);
     expect(Math.max(...delaysMs)).toBeLessThan(100);
+  });
+});
+
+describe('where renewals one after the other cannot carry all that is asked for', () => {
+  function overload(count: number) {
+    const markets = names(count, 'M', 5).map((text) => ({ ...marketOf(text), renewEveryMs: 1000 }));
+    const driver = createDriver({ markets: [...markets, 'LONG:600'] });
+    driver.live(60_000, 250);
+    return driver;
+  }
+
+  test('every market is armed in the end, and none lapses, where each can have a renewal every 3 s', () => {
+    const driver = overload(12);
+    expect(driver.notices('all-armed')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test('twelve of twenty are armed at any time where too many ask, at the cost of few lapses', () => {
+    const driver = overload(20);
+    const armed = driver.look().markets.filter(({ guaranteedMs }) => (guaranteedMs ?? 0) > 0);
+    expect(armed.length).toBeGreaterThanOrEqual(12);
+    expect(driver.notices('lapsed').length).toBeLessThan(20);
+  });
+
+  test.each(['trip', 'disarm'] as const)('a %s goes before every renewal', (does) => {
+    const driver = overload(12);
+    driver.operate(does, ['LONG']);
+    const before = driver.writes.length;
+    driver.live(600, 250);
+    expect(driver.writes[before]?.market).toBe('LONG');
   });
 });
