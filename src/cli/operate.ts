@@ -44,37 +44,31 @@ export function register(program: Command, edge: Edge): void {
   const markets = new Argument('[markets...]', 'which markets; all of them where none is named');
   const wait = new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60');
   const reason = new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
-  const orderFlags = [wait.default('15'), reason, new Option('--json', 'the reply as JSON')];
-  const forHowLong = 'for how long: 1s to 24h, such as 90s, 10m or 1.5h';
-  const yes = 'do not ask; needed where there is no terminal';
-  const add = (name: string, purpose: string, ...places: readonly (Argument | Option)[]) => {
-    const command = program.command(name).description(purpose);
-    for (const place of places)
-      if (place instanceof Argument) command.addArgument(place);
-      else command.addOption(place);
-    return addControlFlags(command);
-  };
-  for (const [does, [purpose, danger]] of Object.entries(OPERATIONS)) {
-    const places = [
-      ...(does === 'pause' ? [new Option('--for <duration>', forHowLong).makeOptionMandatory()] : []),
-      ...(danger === undefined ? [] : [new Option('--yes', yes)]),
-      ...orderFlags,
-    ];
-    add(does, purpose, markets, ...places).action((named: readonly string[], flags: Flags) =>
-      operate(does, danger, [...new Set(named)], flags, edge),
+  const json = new Option('--json', 'the reply as JSON');
+  const add = (name: string, purpose: string) => program.command(name).description(purpose);
+  const addOrderFlags = (command: Command) =>
+    addControlFlags(command.addOption(wait.default('15')).addOption(reason).addOption(json));
+  for (const does of Object.keys(OPERATIONS) as CommandName[]) {
+    const [purpose, danger] = OPERATIONS[does];
+    const command = add(does, purpose).addArgument(markets);
+    if (does === 'pause')
+      command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
+    if (danger !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
+    addOrderFlags(command).action((named: readonly string[], flags: Flags) =>
+      operate(does, [...new Set(named)], flags, edge),
     );
   }
   const ack = 'say that you have seen whose orders were cancelled; takes it off status and status page';
-  add('ack', ack, markets, reason).action((named: readonly string[], flags: Flags) =>
-    acknowledge(named, flags, edge),
+  addControlFlags(add('ack', ack).addArgument(markets).addOption(reason)).action(
+    (named: readonly string[], flags: Flags) => acknowledge(named, flags, edge),
   );
   const reads = 'have the running daemon read its configuration again; a wrong one changes nothing';
-  add('reload', reads, ...orderFlags).action((flags: Flags) => reload(flags, edge));
-  const sets = "set the level of the running daemon's log, or print the one in force";
-  const level = offer(new Argument('[level]', 'which level'), LOG_LEVELS);
-  const soLong = new Option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back');
-  add('log-level', sets, level, soLong, reason).action((level: string | undefined, flags: Flags) =>
-    changeLevel(level, flags, edge),
+  addOrderFlags(add('reload', reads)).action((flags: Flags) => reload(flags, edge));
+  const level = add('log-level', "set the level of the running daemon's log, or print the one in force")
+    .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
+    .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back');
+  addControlFlags(level.addOption(reason)).action((named: string | undefined, flags: Flags) =>
+    changeLevel(named, flags, edge),
   );
 }
 
@@ -88,21 +82,14 @@ const bodyOf = (flags: Flags, markets: readonly string[] = []) => ({
 const connect = async (flags: Flags, edge: Edge) =>
   createControlClient(await findControl(flags, edge.env), edge);
 
-async function operate(
-  does: string,
-  danger: string | undefined,
-  markets: readonly string[],
-  flags: Flags,
-  edge: Edge,
-): Promise<void> {
+async function operate(does: CommandName, markets: readonly string[], flags: Flags, edge: Edge) {
   const waitSeconds = readWait(flags.wait);
   const body = { ...bodyOf(flags, markets), waitSeconds };
   const client = await connect(flags, edge);
-  if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
-    throw misuse(
-      `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
-    );
-  }
+  const fewer = 'more than fit into one request; name fewer at a time, or none for all of them';
+  if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES)
+    throw misuse(`found ${markets.length} markets, ${fewer}`);
+  const [, danger] = OPERATIONS[does];
   if (danger !== undefined && flags.yes !== true) await confirm(danger, markets, client, edge);
   const answer = await carryOut(client, `/v1/${does}`, body, edge);
   const progress = readProgress(answer, client.at);
@@ -113,12 +100,7 @@ async function operate(
 }
 
 /** Asks whoever sits at the terminal. Throws where there is nobody, or no yes. */
-async function confirm(
-  danger: string,
-  markets: readonly string[],
-  client: ControlClient,
-  edge: Edge,
-): Promise<void> {
+async function confirm(danger: string, markets: readonly string[], client: ControlClient, edge: Edge) {
   if (edge.ask === undefined)
     throw misuse('nobody can be asked here whether it is meant: add --yes; nothing was changed');
   const guarded = async () => (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving);
@@ -131,12 +113,8 @@ async function confirm(
 }
 
 /** Sends an order and waits for the answer, and on a terminal says for how long already. */
-async function carryOut(
-  client: ControlClient,
-  path: string,
-  body: { readonly waitSeconds: number },
-  { screen, clock }: Edge,
-): Promise<Answer> {
+async function carryOut(client: ControlClient, path: string, body: { waitSeconds: number }, edge: Edge) {
+  const { screen, clock } = edge;
   const { waitSeconds } = body;
   let cancel = () => {};
   const count = (waited: number) => {
