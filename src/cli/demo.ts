@@ -57,7 +57,9 @@ async function demonstrate(edge: Edge): Promise<void> {
   );
   try {
     stage = await setStage(edge, timeline, () => interruptedBy !== null || edge.readerGone());
-    await tellStory(stage);
+    const told = stage;
+    const forget = told.exchange.exchange.log.subscribe((event) => narrate(event, told));
+    await tellStory(told).finally(forget);
     await stage.end();
     timeline.title(
       'That was all. Next, your own bot: the clients for Python, Node and shell are in clients and config/clients; start it with',
@@ -72,7 +74,6 @@ async function demonstrate(edge: Edge): Promise<void> {
   }
 }
 
-/** Somebody has pressed Ctrl-C. */
 class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
@@ -81,69 +82,50 @@ const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
 
 /** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
 async function tellStory(stage: DemoStage): Promise<void> {
-  const fired = new Set<string>();
-  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, stage, fired));
-  try {
-    const child = await trade(stage);
-    await stage.watch(TRADE_MS);
-    await hang(stage, child);
-    await fire(stage, fired);
-    await comeBack(stage, child);
-    await stage.watch(TRADE_MS);
-    await sayGoodbye(stage, child);
-  } finally {
-    forget();
-  }
-}
+  const { timeline, exchange, daemon, markets, fired, until, orders, states, silentMs } = stage;
+  const promised = seconds(stage.promisedMs);
 
-async function trade({ timeline, until, ...stage }: DemoStage): Promise<Child> {
   timeline.title('1. The timers are armed, and the bot trades');
-  timeline.exchange(`A simulated exchange answers at ${stage.exchange.url}.`);
-  const guards = `Guards ${stage.markets.join(' and ')} with timers of ${seconds(stage.timeoutMs)}`;
-  timeline.daemon(`${guards}, and shows it at ${stage.daemon.addresses[0]}.`);
-  await until('armed timers', () => stage.daemon.keeper.snapshot().ready);
+  timeline.exchange(`A simulated exchange answers at ${exchange.url}.`);
+  const guards = `Guards ${markets.join(' and ')} with timers of ${seconds(stage.timeoutMs)}`;
+  timeline.daemon(`${guards}, and shows it at ${daemon.addresses[0]}.`);
+  await until('armed timers', () => daemon.keeper.snapshot().ready);
   timeline.daemon('Confirmed. Now the bot may start.', 'ok');
-  const { child } = stage.startBot();
+  const child = stage.startBot();
   const says = 'which says at every round of its loop that it lives';
   timeline.bot(`Process ${child.pid} starts: config/clients/bot.js, ${says}.`);
-  await until('orders of the bot', () => stage.orders().length > 0);
-  return child;
-}
+  await until('orders of the bot', () => orders().length > 0);
+  await stage.watch(TRADE_MS);
 
-async function hang({ timeline, until, silentMs, ...stage }: DemoStage, child: Child): Promise<void> {
   timeline.title('2. The bot hangs');
   // Between two rounds: a beat that is cut off in the middle would be another story.
   await until('a beat', () => silentMs() > 200 && silentMs() < 600);
   child.kill('SIGSTOP');
-  const left = stage.orders().length;
-  timeline.demo(`Process ${child.pid} stands still (SIGSTOP). Its ${left} orders still rest.`, 'bad');
-  const promised = seconds(stage.promisedMs);
+  timeline.demo(
+    `Process ${child.pid} stands still (SIGSTOP). Its ${orders().length} orders still rest.`,
+    'bad',
+  );
   timeline.daemon(`Promised: they are cancelled at most ${promised} after its last sign of life.`);
-  const botState = () => stage.daemon.keeper.snapshot().bots[0]?.state;
+  const botState = () => daemon.keeper.snapshot().bots[0]?.state;
   await until('evidence that ran out', () => botState() === 'stale', stage.ttlMs + PATIENCE_MS);
   const ttl = seconds(stage.ttlMs);
   timeline.daemon(`No sign of life for ${ttl}. Nothing is renewed any more: the timers run out.`, 'warn');
-}
 
-async function fire({ timeline, until, ...stage }: DemoStage, fired: ReadonlySet<string>): Promise<void> {
   timeline.title('3. The exchange cancels the orders by itself');
-  await until('cancelled orders', () => fired.size === stage.markets.length, stage.timeoutMs + PATIENCE_MS);
+  await until('cancelled orders', () => fired.size === markets.length, stage.timeoutMs + PATIENCE_MS);
   timeline.demo(
-    `Measured: ${seconds(stage.silentMs())} after the last sign of life; promised were at most ${seconds(stage.promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
+    `Measured: ${seconds(silentMs())} after the last sign of life; promised were at most ${promised}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
     'ok',
   );
   await stage.watch(READ_MS);
-}
 
-async function comeBack({ timeline, until, ...stage }: DemoStage, child: Child): Promise<void> {
   timeline.title('4. The bot comes back');
   child.kill('SIGCONT');
   timeline.demo(`Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`);
-  await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
-  await until('new orders', () => stage.orders().length > 0);
-}
+  await until('timers armed again', () => states().every((state) => state === 'armed'));
+  await until('new orders', () => orders().length > 0);
+  await stage.watch(TRADE_MS);
 
-async function sayGoodbye({ timeline, until, states }: DemoStage, child: Child): Promise<void> {
   timeline.title('5. The bot ends on purpose');
   timeline.demo(`Process ${child.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
   child.kill('SIGTERM');
@@ -166,7 +148,7 @@ function hearBot({ exchange: server, markets, orders, timeline }: DemoStage, lin
   timeline.exchange(`${orders().length} orders of the bot rest in the books of ${markets.join(' and ')}.`);
 }
 
-function narrate(event: ExchangeEvent, { orders, timeline }: DemoStage, fired: Set<string>): void {
+function narrate(event: ExchangeEvent, { orders, timeline, fired }: DemoStage): void {
   if (event.kind === 'timer-armed') {
     const unless = `Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled`;
     timeline.exchange(`${event.market}: timer armed. ${unless}.`);
@@ -182,7 +164,6 @@ function narrate(event: ExchangeEvent, { orders, timeline }: DemoStage, fired: S
   }
 }
 
-/** How the timers stand at the exchange, and how the bot stands. */
 function describeNow({ markets, timeoutMs, bar, daemon, silentMs, exchange: server }: DemoStage): string {
   const { exchange, nowMs } = server;
   const timers = markets.map((market) => {
@@ -199,8 +180,6 @@ function describeNow({ markets, timeoutMs, bar, daemon, silentMs, exchange: serv
 
 /** The exchange and the daemon of the demonstration, in this process. */
 type DemoStage = Awaited<ReturnType<typeof setStage>>;
-type DemoBot = ReturnType<typeof startDemoBot>;
-type Child = DemoBot['child'];
 
 /** Listens at free ports of the loopback and looks at nothing of the environment: no exchange of the user's is touched. */
 async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boolean) {
@@ -221,7 +200,7 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     write: (bytes, done) => queueMicrotask(() => done(null, bytes.length)),
   });
   const config = daemon.config();
-  let bot: DemoBot | null = null;
+  let bot: ReturnType<typeof startDemoBot> | null = null;
   let ending: Promise<unknown> | null = null;
   const endAll = async () => {
     bot?.child.kill('SIGKILL');
@@ -241,6 +220,8 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     ttlMs: config.liveness.ttlSeconds * 1000,
     /** After the bot's last sign of life its orders are cancelled within this. */
     promisedMs: boundsOf(settings, timeoutMs, 0).botDeathMs ?? 0,
+    /** The markets of which a timer has run out. */
+    fired: new Set<string>(),
     orders: () => exchange.exchange.orders(),
     states: () => daemon.keeper.snapshot().markets.map(({ state }) => state),
     silentMs: () => daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0,
@@ -259,11 +240,10 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
       const untilMs = clock.now().monoMs + forMs;
       return stage.until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);
     },
-    /** Starts the example bot in a process of its own. */
-    startBot(): DemoBot {
+    startBot() {
       const [control = ''] = daemon.controls;
       bot = startDemoBot(edge.nodePath, control.replace('http://', ''), (line) => hearBot(stage, line));
-      return bot;
+      return bot.child;
     },
     /** Ends the bot, whatever it does, and then everything else. Asking again joins the first end. */
     end: (): Promise<unknown> => (ending ??= endAll()),
