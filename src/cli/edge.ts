@@ -118,9 +118,20 @@ export async function readAtMost(stream: Readable, mostBytes: number): Promise<B
   return Buffer.concat(chunks);
 }
 
-/** Calls `run` at SIGINT and at SIGTERM. */
-export function onStop(edge: Edge, run: (signal: 'SIGINT' | 'SIGTERM') => void): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) edge.onSignal(signal, () => run(signal));
+/** `timeout` and some supervisors signal a process and its group: the same signal comes twice within milliseconds. */
+const SAME_SIGNAL_MS = 1000;
+
+/** Calls `run` at SIGINT and at SIGTERM. The same signal again within a second is the one before and does not count. */
+export function onStop({ clock, onSignal }: Edge, run: (signal: 'SIGINT' | 'SIGTERM') => void): void {
+  let last = { signal: '', monoMs: 0 };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    onSignal(signal, () => {
+      const { monoMs } = clock.now();
+      if (last.signal === signal && monoMs - last.monoMs < SAME_SIGNAL_MS) return;
+      last = { signal, monoMs };
+      run(signal);
+    });
+  }
 }
 
 export function pause(clock: Clock, ms: number): Promise<void> {

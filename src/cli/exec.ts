@@ -18,8 +18,8 @@ import {
   startBot,
 } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, type Signal, waitUntil } from './edge.ts';
-import { createLife, type Life, onStopSignals } from './run.ts';
+import { type Edge, EXIT, onStop, type Signal, waitUntil } from './edge.ts';
+import { createLife, type Life } from './run.ts';
 
 /** `exec`: the daemon with the bot as its child: it starts when every market is armed, and ends before the renewals. */
 export function register(program: Command, edge: Edge): void {
@@ -74,7 +74,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
       logger.error({ event: 'exit-at-once' }, text),
     );
   };
-  onStopSignals(edge, (signal) => {
+  onStop(edge, (signal) => {
     stopsAsked += 1;
     const { bot } = run;
     if (bot === null && !run.isStopping()) run.stop(signal, () => EXIT.ok, 'keep').catch(run.crash);
@@ -93,7 +93,6 @@ function passSignalsOn(run: Run, edge: Edge): void {
 /** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */
 async function guardBot(run: Run, daemon: Daemon, command: readonly string[], edge: Edge): Promise<void> {
   const { logger } = daemon.log;
-  /** The bot was not started. */
   const giveUp = (text: string, why: string, code: number) => {
     logger.error({ event: 'process-not-started' }, text);
     return run.stop(why, () => code, 'keep');
@@ -134,7 +133,6 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   await run.stop(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
 }
 
-/** Warns where a wrapper's process is watched in place of the bot's. */
 function warnOfWrapper(command: readonly string[], daemon: Daemon): void {
   const wrapper = findWrapper(command);
   if (wrapper === null || daemon.config().liveness.mode !== 'process') return;
@@ -154,14 +152,11 @@ async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promis
     const progress = await daemon.keeper.settled('arm', null, leftMs);
     return run.isStopping() || progress.every(({ state }) => state === 'done');
   });
-  return isArmed ? null : describeMissing(daemon, withinMs);
-}
-
-function describeMissing(daemon: Daemon, graceMs: number): string {
+  if (isArmed) return null;
   const { markets, authorised } = daemon.keeper.snapshot();
   const missing = markets.filter(({ guaranteedMs }) => guaranteedMs === null || guaranteedMs <= 0);
   const told = missing.map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`);
   const names = listed(told, NAMED_MARKETS);
   const key = authorised ? '' : '; the exchange refuses the API key';
-  return `${missing.length} of ${markets.length} markets not armed within ${graceMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
+  return `${missing.length} of ${markets.length} markets not armed within ${withinMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
 }

@@ -21,7 +21,7 @@ export function register(program: Command, edge: Edge): void {
 }
 
 function stopOnSignals({ daemon, stop, isStopping, endStopped, crash }: Life, edge: Edge): void {
-  onStopSignals(edge, (signal) => {
+  onStop(edge, (signal) => {
     if (endStopped()) return;
     if (!isStopping()) return void stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
     edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
@@ -86,7 +86,6 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     /** Resolves once it has started. */
     daemon,
     exitSaying,
-    /** Ends the process because of an error of its own. */
     crash,
     isStopping: () => codeOf !== null,
     /** Ends the timers, as is configured or with `keep`, and then this process. */
@@ -119,18 +118,4 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
       }
     },
   };
-}
-
-/** `timeout` and some supervisors signal a process and its group: the same signal comes twice within milliseconds. */
-const SAME_SIGNAL_MS = 1000;
-
-/** Calls `run` for SIGTERM and SIGINT. The same signal again within a second is the one before and does not count. */
-export function onStopSignals(edge: Edge, run: (signal: 'SIGTERM' | 'SIGINT') => void): void {
-  let last: { readonly signal: string; readonly monoMs: number } | null = null;
-  onStop(edge, (signal) => {
-    const { monoMs } = edge.clock.now();
-    if (last?.signal === signal && monoMs - last.monoMs < SAME_SIGNAL_MS) return;
-    last = { signal, monoMs };
-    run(signal);
-  });
 }
