@@ -64,8 +64,8 @@ async function listen({ server, files }: Plan, clock: Clock): Promise<SimulatedS
     return await startSimulatedServer({ clock, ...server });
   } catch (error) {
     if (error instanceof SetupError) {
-      const { path, message } = error;
-      throw misuse(`${flagOf(path)}: ${files[path] ?? ''}: ${message}`);
+      const name = error.path.replace('/simulator/', '');
+      throw misuse(`--${name}: ${files[name] ?? ''}: ${error.message}`);
     }
     const at = `${server.listen.host}:${server.listen.port}`;
     const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
@@ -80,9 +80,6 @@ const CANNOT_LISTEN: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this host does not have that address',
   ENOTFOUND: 'this host does not have that address',
 };
-
-/** The flag whose file the endpoint takes: `--keys` of `/simulator/keys`. */
-const flagOf = (path: string) => path.replace('/simulator/', '--');
 
 function introduce({ key, server: { setup } }: Plan, { exchange, url }: SimulatedServer): string[] {
   const pair =
@@ -108,13 +105,15 @@ function introduce({ key, server: { setup } }: Plan, { exchange, url }: Simulate
   ];
 }
 
-/** What the flags ask for. `files`: those of flags, by the control endpoint that takes what is in them. */
+/** What the flags ask for. `files`: by the flag, whose name is that of the control endpoint that takes what is in it. */
 function readPlan(flags: Flags, edge: Edge) {
   const markets = readMarkets(flags.markets);
-  const key = readKey(edge.env);
+  // The key is that of the environment, as the daemon reads it: one environment serves both.
+  const isGiven = SECRET_VARIABLES.some((name) => edge.env[name] !== undefined);
+  const key: ApiKey = isGiven ? { ...readPair(edge.env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
   const files: Readonly<Record<string, string>> = {
-    ...(flags.keys !== undefined && { '/simulator/keys': flags.keys }),
-    ...(flags.orders !== undefined && flags.orders !== 'none' && { '/simulator/orders': flags.orders }),
+    ...(flags.keys !== undefined && { keys: flags.keys }),
+    ...(flags.orders !== undefined && flags.orders !== 'none' && { orders: flags.orders }),
   };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);
   const balances = readAmounts('--balances', flags.balances, (name) =>
@@ -131,7 +130,9 @@ function readPlan(flags: Flags, edge: Edge) {
       ...(flags.balances !== undefined && { balances: { [key.account]: Object.fromEntries(balances) } }),
     },
     orders: flags.orders === undefined ? DEMO_ORDERS.filter(({ market }) => isThere(market)) : [],
-    setup: Object.entries(files).map(([path, file]) => ({ path, body: readJson(path, file) })),
+    setup: Object.entries(files).map(([name, file]) => {
+      return { path: `/simulator/${name}`, body: readJson(`--${name}`, file) };
+    }),
     seed: readSeed(flags.seed),
     time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
     ...(flags.tokenFile !== undefined && { token: revealed('--token-file', readTokenFile(flags.tokenFile)) }),
@@ -186,8 +187,7 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
   throw misuse(`--markets: found "${wrong}"; allowed: ${allowed}${suggest(nearestMarket(wrong))}`);
 }
 
-/** `path`: of the control endpoint that takes what is in the file. */
-function readJson(path: string, file: string): unknown {
+function readJson(flag: string, file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
@@ -195,19 +195,13 @@ function readJson(path: string, file: string): unknown {
     const [, place] = /\((line \d+ column \d+)\)$/.exec(messageOf(error)) ?? [];
     const none = place === undefined ? 'it is none' : `it is none at ${place}`;
     const why = error instanceof SyntaxError ? none : messageOf(error);
-    throw misuse(`${flagOf(path)}: cannot read ${file} as JSON: ${why}`);
+    throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }
 
 function readSeed(text: string): number {
   if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
   throw misuse(`--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`);
-}
-
-/** The key of the environment, as the daemon reads it: one environment serves both. */
-function readKey(env: Edge['env']): ApiKey {
-  const isGiven = SECRET_VARIABLES.some((name) => env[name] !== undefined);
-  return isGiven ? { ...readPair(env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
 }
 
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */
