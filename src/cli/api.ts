@@ -102,7 +102,10 @@ function readName(text: string | undefined): OperationName {
 
 /** The arguments, with the unit of `--amount-in`. */
 async function readArguments(name: OperationName, json: string, amountIn: string | undefined, edge: Edge) {
-  const given = parse(json === '-' ? await readInput(edge) : json);
+  const text = json === '-' ? (await edge.input(MOST_BYTES))?.toString('utf8') : json;
+  const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
+  if (text === undefined) throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
+  const given = parse(text);
   if (OPERATIONS[name].authentication === 'none' && JSON.stringify(given) !== '{}')
     throw misuse(`${name} takes no arguments; leave the JSON away`);
   if (amountIn === undefined || !isRecord(given)) return given;
@@ -111,13 +114,6 @@ async function readArguments(name: OperationName, json: string, amountIn: string
   if ('amountIn' in given && given['amountIn'] !== amountIn)
     throw misuse(`--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`);
   return { ...given, amountIn };
-}
-
-async function readInput(edge: Edge): Promise<string> {
-  const bytes = await edge.input(MOST_BYTES);
-  if (bytes !== null) return bytes.toString('utf8');
-  const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
-  throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
 }
 
 function parse(text: string): unknown {

@@ -26,7 +26,6 @@ const CANNOT_RUN = 126;
 /** Why a program cannot be started, and the exit code that says so. */
 const cannotStart = (code: number, why: string) => ({ kind: 'failed' as const, code, why });
 
-/** How a bot's process ended: a code, or null and the signal that ended it. */
 export interface BotEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -114,7 +113,6 @@ export function environmentFor(env: Edge['env'], config: Config, controls: reado
   };
 }
 
-/** The bot as a child of this process. */
 export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: 'started' }>['bot'];
 
 /**
@@ -152,7 +150,6 @@ export async function startBot(
       signalAll,
       /** Whether there is still such a process. */
       exists: () => child.kill(0),
-      /** Resolves when the process has ended. */
       ended,
       /** The running processes of its session; none where it shares the session of this process. */
       members,

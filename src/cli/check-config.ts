@@ -93,7 +93,6 @@ function reportOn({ config, warnings }: LoadedConfig, measuredMs: number | null,
 }
 type Report = ReturnType<typeof reportOn>;
 
-/** How the daemon knows that the bot lives, in words. */
 function describeLiveness({ liveness, control }: Config): string {
   const { mode, file, url, probeEverySeconds, ttlSeconds, startupGraceSeconds } = liveness;
   const every = `every ${seconds(probeEverySeconds * 1000)}`;
@@ -213,7 +212,7 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
       if (base === 0) roundTripMs = latencyMs;
       out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    await checkKeyAndMarkets(config.markets, (market) => ask(exchange, clock, market), out);
+    await checkKeyAndMarkets(config, exchange, clock, out);
     return { code: EXIT.ok, wrong: [], roundTripMs };
   } catch (error) {
     const lines = messageOf(error).split('\n');
@@ -225,12 +224,8 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
   }
 }
 
-async function checkKeyAndMarkets(
-  markets: Config['markets'],
-  ask: (market: string) => Promise<Verdict>,
-  out: Edge['out'],
-): Promise<void> {
-  const told = await ask(NO_MARKET);
+async function checkKeyAndMarkets({ markets }: Config, exchange: Exchange, clock: Clock, out: Edge['out']) {
+  const told = await ask(exchange, clock, NO_MARKET);
   if (told.kind === 'unauthorised')
     throw new CommandError(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
   const carriedOut = `the exchange carried out what it must refuse: ${told.kind}`;
@@ -240,7 +235,8 @@ async function checkKeyAndMarkets(
   if (!tellsOfMarket(told)) return out('Live: the exchange does not say whether it knows a market.');
   const unknown: string[] = [];
   for (const { market } of markets)
-    if (tellsOfMarket(await ask(market))) unknown.push(`the exchange does not know the market ${market}.`);
+    if (tellsOfMarket(await ask(exchange, clock, market)))
+      unknown.push(`the exchange does not know the market ${market}.`);
   if (unknown.length > 0) throw misconfigured(unknown.join('\n'));
   out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
 }

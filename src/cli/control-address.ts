@@ -48,18 +48,13 @@ export function addReadingFlags(command: Command): Command {
  * Where to send commands: `--control`, else KILLSWITCHD_CONTROL, else the first of control.listen as the daemon would
  * read it, else the usual socket. Reads the configuration file only where it is needed, and of it only the listeners.
  */
-export async function findControl(
-  flags: ControlFlags,
-  env: Edge['env'],
-  sockets = USUAL_SOCKETS,
-): Promise<Place> {
+export async function findControl(flags: ControlFlags, env: Edge['env'], sockets = USUAL_SOCKETS) {
   const said = readSaid(flags, env);
   const address = await said.control();
-  if (address === null) {
+  if (address === null)
     throw misconfigured(
       `${said.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
     );
-  }
   const found = address ?? usualAddress(sockets);
   if (found !== null) return said.placeOf(found);
   throw misconfigured(
@@ -76,14 +71,13 @@ export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge
   const control = await said.control();
   if (control != null) return said.placeOf(control);
   const address = await said.first('web');
-  if (address === null) {
-    throw misconfigured(
-      `${said.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
-    );
-  }
+  const nobody = 'neither control.listen nor web.listen has an address, so that nobody can be asked';
+  if (address === null) throw misconfigured(`${said.file}: ${nobody}`);
   const socket = address === undefined ? usualAddress(USUAL_SOCKETS) : null;
   return socket === null ? web(address ?? USUAL_WEB) : said.placeOf(socket);
 }
+
+const ANY_PORT = 'found port 0, which the daemon turns into any free one; its log says which: write that';
 
 /** An address, where one is said. The daemon decides at which ones it may listen; here any will do. */
 function check(listener: Listener, label: string, said: string | undefined): ListenAddress | undefined {
@@ -92,16 +86,11 @@ function check(listener: Listener, label: string, said: string | undefined): Lis
   const checked = listener === 'web' ? checkWebListen(text) : checkControlListen(text, true);
   const address = valid<ListenAddress>(label, checked);
   if (address.kind === 'unix') return address;
-  const { port } = address;
-  if (port === 0)
-    return valid(
-      label,
-      wrong('found port 0, which the daemon turns into any free one; its log says which: write that'),
-    );
+  if (address.port === 0) return valid(label, wrong(ANY_PORT));
   // A listener on every address of the host is asked at the loopback one.
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host];
   if (host === undefined) return address;
-  return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${port}` };
+  return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${address.port}` };
 }
 
 /** The socket of the only daemon of this host, or of its only instance; throws where there are several instances. */
@@ -113,11 +102,9 @@ function usualAddress(folder: string): ListenAddress | null {
     names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
   const own = socketsIn(['']);
   const found = own.length > 0 ? own : socketsIn(attempt(() => readdirSync(folder), []).toSorted());
-  if (found.length > 1) {
-    const named = found.map((path) => `--control unix:${path}`).join(', ');
-    throw misconfigured(`several daemons run here; say which: ${named}`);
-  }
-  const [path] = found;
+  const [path, ...others] = found;
+  const named = found.map((path) => `--control unix:${path}`).join(', ');
+  if (others.length > 0) throw misconfigured(`several daemons run here; say which: ${named}`);
   return path === undefined ? null : { kind: 'unix', text: `unix:${path}`, path };
 }
 
@@ -141,11 +128,9 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
     if (listen === null) return inVariable;
     const { value, label } = listen;
     if (value === undefined) return section === 'control' ? null : USUAL_WEB;
-    if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
-      throw misconfigured(
-        `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
-      );
-    }
+    const allowed = `allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`;
+    if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string'))
+      throw misconfigured(`${label}: found ${describe(value)}; ${allowed}`);
     return check(section, label, value[0]) ?? null;
   };
   /** The token never comes from the command line: everybody on the host can read that. */

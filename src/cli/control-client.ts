@@ -12,7 +12,6 @@ export interface Answer {
   readonly text: string;
   /** The JSON object that the text is; null where it is none, or tells an error. */
   readonly said: Readonly<Record<string, unknown>> | null;
-  /** The error that it tells. */
   readonly error: Readonly<Record<string, unknown>> | null;
 }
 
@@ -23,7 +22,6 @@ interface Question {
   readonly withinMs: number;
 }
 
-/** A daemon, as a command asks it. */
 export type ControlClient = ReturnType<typeof createControlClient>;
 
 /** The status of ten thousand markets has 15 MB. */
@@ -56,8 +54,8 @@ export function createControlClient(
     const answered = receive(outgoing);
     outgoing.end(content);
     // A command may have arrived although its answer did not.
-    const mayBeDone = '; what was asked for may have been done: killswitchd status tells';
-    const doubt = method === 'POST' ? mayBeDone : '';
+    const doubt =
+      method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
     const answer = await within(clock, withinMs, answered).catch((error: unknown) => {
       throw unreachable(explain(error, address, doubt), error);
     });
@@ -91,9 +89,8 @@ const ABSENT: Readonly<Record<string, string>> = {
   EAI_AGAIN: NO_NAME,
 };
 
-/** Why nobody answered, as one sentence. */
 function explain(error: unknown, address: Place['address'], doubt: string): string {
-  const { text: at } = address;
+  const at = address.text;
   const path = address.kind === 'unix' ? address.path : null;
   const code = codeOf(error);
   if (code.startsWith('HPE_'))
@@ -115,12 +112,10 @@ function describeDeafSocket(path: string): string {
 }
 
 function describeOwner(path: string): string {
-  const describe = () => {
-    const { uid, mode } = statSync(path);
-    const bits = (mode & 0o777).toString(8).padStart(4, '0');
-    return `the socket belongs to the user with the id ${uid} and has the mode ${bits}`;
-  };
-  return attempt(describe, 'it may not enter the folder of the socket');
+  const seen = attempt(() => statSync(path), null);
+  if (seen === null) return 'it may not enter the folder of the socket';
+  const bits = (seen.mode & 0o777).toString(8).padStart(4, '0');
+  return `the socket belongs to the user with the id ${seen.uid} and has the mode ${bits}`;
 }
 
 /** What a refusal of the control listener comes to. */

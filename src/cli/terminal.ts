@@ -9,7 +9,6 @@ export interface Piece {
   readonly tone?: Tone | null;
 }
 
-/** One line, piece by piece. */
 export type Line = readonly Piece[];
 
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
@@ -21,7 +20,6 @@ export type Column<Row> = readonly [
   toneOf?: (row: Row) => Tone | null,
 ];
 
-/** A line of one piece. */
 export const cells = (tone: Tone | null, text: string): Line => [{ text, tone }];
 
 const GAP = '  ';
@@ -97,7 +95,6 @@ export function barFor(env: Edge['env']): { readonly full: string; readonly empt
   return blocks ? { full: '█', empty: '░' } : { full: '#', empty: '.' };
 }
 
-/** Goes to the beginning of the line and clears it. */
 export const CLEAR_LINE = '\r\u001b[K';
 const REDRAW_MS = 200;
 const REPEAT_MS = 2000;
