@@ -35,24 +35,21 @@ export function createControlClient(
   { clock, sender }: Pick<Edge, 'clock' | 'sender'>,
 ) {
   const { text: at } = address;
-  const isUnix = address.kind === 'unix';
-  const where = isUnix ? { socketPath: address.path } : { host: address.host, port: address.port };
+  const where =
+    address.kind === 'unix' ? { socketPath: address.path } : { host: address.host, port: address.port };
   const usual = {
-    ...(isUnix && { host: 'localhost' }),
     accept: 'application/json',
     'user-agent': `killswitchd (${sender})`,
     ...(token !== null && { authorization: `Bearer ${token}` }),
   };
   /** Any status is an answer; rejects with a `CommandError` where there is none. Each has a connection of its own. */
   async function ask({ method, path, body, withinMs }: Question): Promise<Answer> {
-    const content = body === undefined ? '' : JSON.stringify(body);
-    const json = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };
-    const headers = body === undefined ? usual : { ...usual, ...json };
+    const headers = body === undefined ? usual : { ...usual, 'content-type': 'application/json' };
     const outgoing = request({ ...where, path, method, agent: false, headers });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
     const answered = receive(outgoing);
-    outgoing.end(content);
+    outgoing.end(body === undefined ? '' : JSON.stringify(body));
     // A command may have arrived although its answer did not.
     const doubt =
       method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
@@ -99,9 +96,8 @@ function explain(error: unknown, address: Place['address'], doubt: string): stri
     return path === null
       ? `this user may not connect to ${at} (${code})`
       : `this user may not use ${at}: ${describeOwner(path)}; run the command as the user of the daemon, or as root`;
-  const isDeaf = code === 'ECONNREFUSED' && path !== null;
-  const absent = isDeaf ? describeDeafSocket(path) : ABSENT[code];
-  if (absent !== undefined) return `no daemon at ${at}: ${absent}`;
+  if (code === 'ECONNREFUSED' && path !== null) return `no daemon at ${at}: ${describeDeafSocket(path)}`;
+  if (ABSENT[code] !== undefined) return `no daemon at ${at}: ${ABSENT[code]}`;
   return `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
 }
 
