@@ -48,7 +48,7 @@ export interface Edge {
   readonly ask?: (question: string) => Promise<string | null>;
   /** Standard input to its end; null where it is longer than `mostBytes` or cannot be read. */
   readonly input: (mostBytes: number) => Promise<Buffer | null>;
-  /** Whether the reader of standard output has gone away. */
+  /** The reader of standard output has gone away. */
   readonly readerGone: () => boolean;
   /** Whoever supervises this process and wants to be told how it is; null where nobody does. */
   readonly serviceManager: () => ServiceManager | null;
@@ -59,7 +59,6 @@ export interface Edge {
   /** Who runs this, as a daemon is told: `uid 1000, pid 42`. */
   readonly sender: string;
   readonly nodeVersion: string;
-  /** The file of the Node that runs this. */
   readonly nodePath: string;
   /** The number of each signal of this system, by its name. */
   readonly signalNumbers: Readonly<Record<string, number>>;

@@ -33,14 +33,12 @@ export function register(program: Command, edge: Edge, whole: () => Promise<Comm
 /** What may be written in a place: one of some words, or anything where there are none; a file's name; a program. */
 type Expected = readonly string[] | 'file' | 'program';
 
-/** A command as completions and manual tell of it. */
-type CommandRow = ReturnType<typeof rowOf>;
-type FlagRow = CommandRow['flags'][number];
-type Table = readonly [CommandRow, ...CommandRow[]];
-
 /** The program itself, and then its commands: made from what help is made from. */
-const tableOf = (program: Command): Table => [rowOf(program), ...program.commands.map(rowOf)];
+const tableOf = (program: Command) => [rowOf(program), ...program.commands.map(rowOf)] as const;
+type Table = ReturnType<typeof tableOf>;
+type FlagRow = Table[0]['flags'][number];
 
+/** A command as completions and manual tell of it. */
 function rowOf(command: Command) {
   const help = command.createHelp();
   return {
@@ -50,7 +48,6 @@ function rowOf(command: Command) {
     flags: help.visibleOptions(command).map((option) => ({
       /** `-h`, where there is one, and `--help`. */
       names: [option.short, option.long].flatMap((name) => name ?? []),
-      /** `--config <file>`, as help shows it. */
       shown: option.flags,
       /** Null for a flag that takes no value. */
       value: option.required || option.optional ? expectedAt(option.flags, option.argChoices) : null,
@@ -152,8 +149,8 @@ function zsh([program, ...commands]: Table): string {
           ${rest.join(' ')}
         ;;`;
   });
-  const purposes = commands.map(
-    ({ name, purpose }) => `        ${quoted(`${name}:${purpose.replaceAll(/[:\\]/g, '\\$&')}`)}`,
+  const purposes = commands.map(({ name, purpose }) =>
+    quoted(`${name}:${purpose.replaceAll(/[:\\]/g, '\\$&')}`),
   );
   return `#compdef killswitchd
 # zsh completion for killswitchd, as written by: killswitchd completion zsh
@@ -166,7 +163,7 @@ _killswitchd() {
   case $state in
     command)
       local -a commands=(
-${purposes.join('\n')}
+        ${purposes.join('\n        ')}
       )
       _describe -t commands command commands
       ;;
