@@ -49,9 +49,8 @@ export function readWait(text: string, most = 60): number {
   const seconds = Number(/^(\d{1,6})(\s*s(ec(onds?)?)?)?$/.exec(text)?.[1]);
   if (seconds <= most && /^\d+$/.test(text)) return seconds;
   const hint = Number.isNaN(seconds) ? '' : `; write ${Math.min(seconds, most)}`;
-  throw misuse(
-    `--wait: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
-  );
+  const allowed = `a whole number of seconds from 0 to ${most}`;
+  throw misuse(`--wait: found ${describe(text)}; allowed: ${allowed}${hint}`);
 }
 
 /** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, or the variable or key. */
