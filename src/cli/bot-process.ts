@@ -148,7 +148,6 @@ export async function startBot(
       signal: (signal: Sent) =>
         void (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
       signalAll,
-      /** Whether there is still such a process. */
       exists: () => child.kill(0),
       ended,
       /** The running processes of its session; none where it shares the session of this process. */

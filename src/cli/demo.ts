@@ -235,7 +235,6 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
       });
       if (!isSo) throw new Error(`${what}: not within ${seconds(withinMs)}`);
     },
-    /** Shows how things stand for a while. */
     watch(forMs: number): Promise<void> {
       const untilMs = clock.now().monoMs + forMs;
       return stage.until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);

@@ -120,7 +120,6 @@ complete -F _killswitchd killswitchd
 `;
 }
 
-/** What _arguments completes a place with. */
 const zshAction = (value: Expected) =>
   value === 'file' ? '_files' : value.length > 0 ? `(${wordsOf(value)})` : ' ';
 
