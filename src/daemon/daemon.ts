@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
-import type { Load, LoadedConfig } from '../config/load.ts';
-import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
+import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { createBeats } from '../liveness/beats.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
@@ -17,7 +16,7 @@ import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Clock, Evidence } from '../ports.ts';
+import type { Clock, Evidence, Hear } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
@@ -25,14 +24,10 @@ import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
 import { openHttpProber } from './asking.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import { createFilesAnswer, createInForce, createReloading } from './reloading.ts';
-import { createTelling, introduce, type Telling } from './telling.ts';
+import { createFilesAnswer, createInForce, createReloading, type Origin, type Running } from './reloading.ts';
+import { createTelling, introduce } from './telling.ts';
 
-export interface DaemonOptions {
-  readonly loaded: LoadedConfig;
-  readonly load: Load;
-  readonly env: Environment;
-  readonly clock: Clock;
+export interface DaemonOptions extends Origin {
   readonly nodeVersion: string;
   /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
@@ -56,25 +51,26 @@ const CLOSE_MS = 3000;
  * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
  */
 export async function startDaemon(options: DaemonOptions) {
-  const { clock, env, loaded, ownsBot = false } = options;
+  const { clock, env, loaded, manager, ownsBot = false } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
   const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials()) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
   const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
-  const { log, metrics, notifying, operations, observers } = telling;
+  const { log, metrics, notifying, operations } = telling;
   embedded?.narrate(log);
   const inForce = createInForce(clock, config, () => guard.follow(inForce.guarded()));
-  const filesAnswer = createFilesAnswer(clock, () => filesReadBy(inForce.config(), env));
+  const filesAnswer = createFilesAnswer(options, inForce.config);
   const rereadSecrets = async () =>
     (await filesAnswer()) ? readSecrets(env, { demo: config.embeddedExchange }) : null;
-  const guard = createGuard({ config, clock, bases, secrets, observers, log, rereadSecrets });
+  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets });
   const { keeper } = guard;
-  const parts = { ...options, inForce, filesAnswer, telling, guard, hide: secrets.hide };
-  const service = createService(parts);
-  const { supervision, reloading, child } = service;
+  const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
+  const parts = { ...options, inForce, filesAnswer, telling, guard, supervision, hide: secrets.hide };
+  const reloading = createReloading(parts);
+  const bots = createBots(parts);
   const closeExchange = () => guard.close().then(() => embedded?.close());
-  const listeners = await openListeners(parts, service).catch(async (error: unknown) => {
+  const listeners = await openListeners(parts, reloading, bots).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
     throw error;
@@ -84,14 +80,16 @@ export async function startDaemon(options: DaemonOptions) {
   if (supervision !== null) keeper.onTurn(supervision.turned);
   keeper.onWake(metrics.wokeUp);
   keeper.start();
-  const stopService = service.start();
+  notifying.start(() => isWell(keeper.snapshot()));
+  const stopBots = bots.start(keeper.hear);
+  reloading.watch();
   let known: readonly LeftArmed[] | null = null;
   return {
     log,
     keeper,
     addresses: listeners.web,
     controls: listeners.control,
-    child,
+    child: bots.child,
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
@@ -107,7 +105,8 @@ export async function startDaemon(options: DaemonOptions) {
       inForce.end();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
       known = left;
-      stopService();
+      stopBots();
+      telling.levels.stop();
       const close = async () => {
         const told = supervision?.stopped(left);
         await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
@@ -140,52 +139,14 @@ async function startEmbedded(clock: Clock, pair: { readonly key: string; readonl
   };
 }
 
-/** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
-function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
-  const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
-  const secrets = variables.map((variable) => env[variable]);
-  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile];
-  return named.filter((path) => path != null);
-}
+interface Parts extends DaemonOptions, Running {}
+type Reloading = ReturnType<typeof createReloading>;
+type Bots = ReturnType<typeof createBots>;
 
-/** All that `load` reads; the configuration file last. */
-const filesReadBy = (config: Config, env: Environment) =>
-  [...secretFilesOf(config, env), config.file].filter((path) => path !== null);
-
-interface Parts extends DaemonOptions {
-  readonly inForce: ReturnType<typeof createInForce>;
-  /** Whether the file systems of all that is read again answer: reading holds up the loop. */
-  readonly filesAnswer: () => Promise<boolean>;
-  readonly telling: Telling;
-  readonly guard: ReturnType<typeof createGuard>;
-  readonly hide: (text: string) => string;
-}
-
-/** What changes while the daemon runs: its configuration, and what it knows of the bots. */
-function createService(parts: Parts) {
-  const { clock, env, loaded, load, manager, inForce, filesAnswer, telling, guard, hide } = parts;
-  const { config, guarded, bots } = inForce;
-  const { keeper } = guard;
-  const supervision =
-    manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log: telling.log });
-  const reloading = createReloading({
-    clock,
-    keeper,
-    hide,
-    supervision,
-    filesAnswer,
-    load,
-    secretFiles: (read) => secretFilesOf(read, env),
-    operations: telling.operations,
-    config,
-    fileHash: loaded.fileHash,
-    apply(next) {
-      telling.follow(next);
-      inForce.follow(next);
-      guard.replaceSecrets(next);
-      guard.follow(guarded());
-    },
-  });
+/** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
+function createBots(parts: Parts) {
+  const { config, guarded, bots } = parts.inForce;
+  const { keeper } = parts.guard;
   const beats = createBeats({ mode: config().liveness.mode, bots });
   const evidence = createBotEvidence(parts);
   const ended = (code: number | null): void => {
@@ -196,17 +157,12 @@ function createService(parts: Parts) {
     evidence !== null && 'began' in evidence ? evidence : { began() {}, ended };
   return {
     beats,
-    supervision,
-    reloading,
     /** What `exec` tells of the bots' process. */
     child,
-    start() {
-      telling.notifying.start(() => isWell(keeper.snapshot()));
-      const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear)];
-      reloading.watch();
+    start(hear: Hear) {
+      const stops = [beats.start(hear), evidence?.start(hear)];
       return () => {
         for (const stop of stops) stop?.();
-        telling.levels.stop();
       };
     },
   };
@@ -245,7 +201,8 @@ function createBotEvidence({
 
 function sourcesOf(
   { clock, guard: { keeper }, inForce: { config, guarded, bots }, telling }: Parts,
-  { beats, reloading }: ReturnType<typeof createService>,
+  reloading: Reloading,
+  { beats }: Bots,
 ): Omit<ControlSources, 'status'> {
   const { cancellations, levels, metrics, operations } = telling;
   const marketsOf = (bot: string) =>
@@ -308,7 +265,7 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
 }
 
 /** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
-async function openListeners(parts: Parts, service: ReturnType<typeof createService>) {
+async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
   const { clock, inForce, telling, hide } = parts;
   const { config } = parts.loaded;
   const { metrics, recent, cancellations } = telling;
@@ -317,7 +274,7 @@ async function openListeners(parts: Parts, service: ReturnType<typeof createServ
   const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;
-  const sources = { ...sourcesOf(parts, service), status: web.status };
+  const sources = { ...sourcesOf(parts, reloading, bots), status: web.status };
   const token = () => inForce.config().control.token?.reveal() ?? null;
   const options = { sources, token, hide, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {

@@ -7,10 +7,11 @@ import { seconds } from '../core/promise.ts';
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper } from '../keeper.ts';
-import type { Cancel, Clock, Observer } from '../ports.ts';
+import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
+import type { Telling } from './telling.ts';
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */
 export function createSecrets({ secrets, ...config }: Config) {
@@ -48,15 +49,17 @@ interface GuardOptions {
   readonly clock: Clock;
   readonly bases: readonly string[];
   readonly secrets: ReturnType<typeof createSecrets>;
-  readonly observers: readonly Observer[];
-  readonly log: Log;
+  readonly telling: Pick<Telling, 'observers' | 'log'>;
   /** Null where their file systems do not answer. Asked when the key is refused, and every second until it is not. */
   readonly rereadSecrets: () => Promise<SecretsRead | null>;
 }
 
+export type Guard = ReturnType<typeof createGuard>;
+
 /** Ties the keeper to the exchange; rotated secret files are found without a restart. */
 export function createGuard(options: GuardOptions) {
-  const { config, clock, bases, secrets, observers, log } = options;
+  const { config, clock, bases, secrets, telling } = options;
+  const { observers, log } = telling;
   let settings = toCoreSettings(config, bases);
   const { nonce, connections, requestLifetimeMs } = settings;
   const exchange = createExchange({
@@ -111,7 +114,7 @@ const REREAD_MS = 1000;
 
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
-  { clock, log, rereadSecrets }: GuardOptions,
+  { clock, telling: { log }, rereadSecrets }: GuardOptions,
   replaceKey: (found: Config['secrets']) => void,
 ) {
   let problems = '';

@@ -2,29 +2,32 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
 import { lookAtFile } from '../config/file.ts';
-import type { Loaded } from '../config/load.ts';
-import type { Keeper } from '../keeper.ts';
+import type { Load, Loaded, LoadedConfig } from '../config/load.ts';
+import { type Environment, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
 import { within } from '../util/pace.ts';
-import type { Operations, ReloadTrigger } from './telling.ts';
+import type { Guard } from './guard.ts';
+import type { ReloadTrigger, Telling } from './telling.ts';
 
-interface ReloadingOptions {
+/** Where a daemon begins, and what it reads its configuration from again. */
+export interface Origin {
   readonly clock: Clock;
-  readonly operations: Operations;
-  readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'> | null;
-  readonly config: () => Config;
-  /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
-  readonly fileHash: string | null;
-  /** Whether the file systems of what `load` reads answer: reading holds up the loop. */
+  readonly loaded: LoadedConfig;
+  readonly load: Load;
+  readonly env: Environment;
+}
+
+/** What a configuration changes while the daemon runs. */
+export interface Running extends Origin {
+  readonly inForce: ReturnType<typeof createInForce>;
+  /** Whether the file systems of all that is read again answer: reading holds up the loop. */
   readonly filesAnswer: () => Promise<boolean>;
-  readonly load: () => Loaded;
-  /** The files besides that of the configuration that `load` reads for it: secrets, token, addresses. */
-  readonly secretFiles: (config: Config) => readonly string[];
-  readonly apply: (next: Config) => void;
-  readonly keeper: Pick<Keeper, 'settled'>;
-  /** Blots secrets out of what is said about a wrong configuration. */
+  readonly telling: Telling;
+  readonly guard: Guard;
+  readonly supervision: Supervision | null;
+  /** Blots out secrets. */
   readonly hide: (text: string) => string;
 }
 
@@ -51,34 +54,38 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
  */
-export function createReloading(options: ReloadingOptions) {
-  const { operations, supervision } = options;
+export function createReloading(daemon: Running) {
+  const { inForce, guard, telling, supervision, hide } = daemon;
+  const { operations } = telling;
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
   let over = false;
-  const poll = createPoll(options, () => take('poll'));
-  const lookAtSecrets = (config: Config) => lookAtAll(options.secretFiles(config));
-  let secrets = lookAtSecrets(options.config());
+  const poll = createPoll(daemon, () => take('poll'));
+  const lookAtSecrets = (config: Config) => lookAtAll(secretFilesOf(config, daemon.env));
+  let secrets = lookAtSecrets(inForce.config());
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
-    const loaded = await read(options, secrets);
+    const loaded = await read(daemon, secrets);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
-    const { refusals, added, removed, moved, changed, same } = diffConfig(options.config(), next);
+    const { refusals, added, removed, moved, changed, same } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
     secrets = lookAtSecrets(next);
     if (same) {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
     }
-    options.apply(next);
+    telling.follow(next);
+    inForce.follow(next);
+    guard.replaceSecrets(next);
+    guard.follow(inForce.guarded());
     poll.follow();
     operations.reloadApplied(trigger, hashOf(next));
     return { kind: 'applied', added, removed, moved, changed };
   }
   function reject(trigger: ReloadTrigger, found: readonly string[]): Taken {
-    const problems = found.map(options.hide);
+    const problems = found.map(hide);
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
@@ -102,7 +109,7 @@ export function createReloading(options: ReloadingOptions) {
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
-    const { settled } = options.keeper;
+    const { settled } = guard.keeper;
     const armed = settled('arm', [...taken.added, ...taken.changed], waitMs);
     const progress = await Promise.all([armed, settled('remove', taken.removed, waitMs)]);
     return { ...taken, progress: progress.flat() };
@@ -118,13 +125,14 @@ export function createReloading(options: ReloadingOptions) {
 }
 
 /** Reads the configuration and all that it names, once nobody writes them any more. */
-async function read(options: ReloadingOptions, known: string): Promise<Loaded> {
-  let files = options.secretFiles(options.config());
+async function read(daemon: Running, known: string): Promise<Loaded> {
+  const { inForce, env, load } = daemon;
+  let files = secretFilesOf(inForce.config(), env);
   for (let rounds = 0; rounds < MOST_ROUNDS; rounds += 1) {
-    const why = await findObstacle(options, files, known);
+    const why = await findObstacle(daemon, files, known);
     if (why !== null) return { kind: 'invalid', problems: [why], shown: () => [] };
-    const loaded = options.load();
-    const named = loaded.kind === 'ok' ? options.secretFiles(loaded.config) : files;
+    const loaded = load();
+    const named = loaded.kind === 'ok' ? secretFilesOf(loaded.config, env) : files;
     if (named.every((file) => files.includes(file))) return loaded;
     files = named;
   }
@@ -136,7 +144,7 @@ async function read(options: ReloadingOptions, known: string): Promise<Loaded> {
  * is no configuration. Each look, and the reading after the last, follows right after an answer of the file systems.
  */
 async function findObstacle(
-  { clock, config, filesAnswer }: ReloadingOptions,
+  { clock, inForce, filesAnswer }: Running,
   files: readonly string[],
   known: string,
 ): Promise<string | null> {
@@ -146,7 +154,7 @@ async function findObstacle(
     if (looks > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
     if (!(await filesAnswer())) return HANGS;
     const secrets = lookAtAll(files);
-    const found = `${look(config())} ${secrets}`;
+    const found = `${look(inForce.config())} ${secrets}`;
     same = found === seen ? same + 1 : 1;
     if (same >= (secrets === known ? 2 : SECRET_LOOKS)) return null;
     seen = found;
@@ -163,18 +171,19 @@ const lookAtAll = (files: readonly string[]) => files.map(lookAtFile).join();
  * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
  * What was rejected is tried again, ever more rarely: the reason may lie outside of the file.
  */
-function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
-  const { clock, config } = options;
+function createPoll(daemon: Running, reload: () => Promise<Taken>) {
+  const { clock, filesAnswer } = daemon;
+  const { config } = daemon.inForce;
   let over = false;
   let isLooking = false;
   let cancel: Cancel = () => {};
   /** The file as it was taken over or refused last; null after a time in which nobody looked. */
-  let taken = options.fileHash;
+  let taken = daemon.loaded.fileHash;
   let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
     isLooking = true;
-    if (await options.filesAnswer()) await compare();
+    if (await filesAnswer()) await compare();
     isLooking = false;
     follow();
   }
@@ -260,17 +269,27 @@ export function createInForce(clock: Clock, initial: Config, onOver: () => void)
   };
 }
 
+/** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
+function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
+  const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
+  const secrets = variables.map((variable) => env[variable]);
+  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile];
+  return named.filter((path) => path != null);
+}
+
 const ANSWER_WITHIN_MS = 5000;
 
 /**
- * Whether the file systems of `paths` answer within 5 s; a missing file is an answer. A thread of libuv opens the files
- * one after the other: one that hangs does not hold up the loop. The last answer is the newest: put that file last
- * which is read next. While one look hangs, every later question waits for the same look.
+ * Whether the file systems of all that `load` reads answer within 5 s; a missing file is an answer. A thread of libuv
+ * opens the files one after the other: one that hangs does not hold up the loop. The configuration file comes last, so
+ * that its answer is the newest. While one look hangs, every later question waits for the same look.
  */
-export function createFilesAnswer(clock: Clock, paths: () => readonly string[]): () => Promise<boolean> {
+export function createFilesAnswer({ clock, env }: Origin, config: () => Config): () => Promise<boolean> {
   let looks: Promise<true> | null = null;
   return async () => {
-    looks ??= lookAtFiles(paths()).finally(() => {
+    const { file } = config();
+    const secrets = secretFilesOf(config(), env);
+    looks ??= lookAtFiles(file === null ? secrets : [...secrets, file]).finally(() => {
       looks = null;
     });
     return (await within(clock, ANSWER_WITHIN_MS, looks)) ?? false;
