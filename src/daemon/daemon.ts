@@ -75,7 +75,7 @@ export async function startDaemon(options: DaemonOptions) {
     await log.flush(FLUSH_MS);
     throw error;
   });
-  introduce(loaded, log, { bases, addresses: listeners.web, ownsBot });
+  introduce(loaded, log, bases, listeners.web, ownsBot);
   for (const address of listeners.control) operations.controlListening(address);
   if (supervision !== null) keeper.onTurn(supervision.turned);
   keeper.onWake(metrics.wokeUp);

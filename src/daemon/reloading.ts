@@ -39,11 +39,6 @@ const MOST_LOOKS = 50;
 const MOST_ROUNDS = 3;
 const LONGEST_RETRY_MS = 300_000;
 
-/** What a reload came to, before anybody waits for the exchange. */
-type Taken =
-  | Exclude<ReloadReport, { kind: 'applied' }>
-  | Omit<Extract<ReloadReport, { kind: 'applied' }>, 'progress'>;
-
 const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
 const CHANGES =
@@ -57,14 +52,14 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
 export function createReloading(daemon: Running) {
   const { inForce, guard, telling, supervision, hide } = daemon;
   const { operations } = telling;
-  let underWay: Promise<Taken> | null = null;
-  let fresh: Promise<Taken> | null = null;
+  let underWay: Promise<ReloadReport> | null = null;
+  let fresh: Promise<ReloadReport> | null = null;
   let over = false;
   const poll = createPoll(daemon, () => take('poll'));
   const lookAtSecrets = (config: Config) => lookAtAll(secretFilesOf(config, daemon.env));
   let secrets = lookAtSecrets(inForce.config());
 
-  async function run(trigger: ReloadTrigger): Promise<Taken> {
+  async function run(trigger: ReloadTrigger): Promise<ReloadReport> {
     const loaded = await read(daemon, secrets);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
@@ -82,14 +77,14 @@ export function createReloading(daemon: Running) {
     guard.follow(inForce.guarded());
     poll.follow();
     operations.reloadApplied(trigger, hashOf(next));
-    return { kind: 'applied', added, removed, moved, changed };
+    return { kind: 'applied', added, removed, moved, changed, progress: [] };
   }
-  function reject(trigger: ReloadTrigger, found: readonly string[]): Taken {
+  function reject(trigger: ReloadTrigger, found: readonly string[]): ReloadReport {
     const problems = found.map(hide);
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
-  function take(trigger: ReloadTrigger): Promise<Taken> {
+  function take(trigger: ReloadTrigger): Promise<ReloadReport> {
     if (underWay === null) {
       supervision?.reloading();
       underWay = run(trigger).finally(() => {
@@ -105,7 +100,7 @@ export function createReloading(daemon: Running) {
     });
     return fresh;
   }
-  /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
+  /** Waits for the exchange, and only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
@@ -171,7 +166,7 @@ const lookAtAll = (files: readonly string[]) => files.map(lookAtFile).join();
  * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
  * What was rejected is tried again, ever more rarely: the reason may lie outside of the file.
  */
-function createPoll(daemon: Running, reload: () => Promise<Taken>) {
+function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   const { clock, filesAnswer } = daemon;
   const { config } = daemon.inForce;
   let over = false;

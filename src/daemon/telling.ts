@@ -139,19 +139,14 @@ function createLogLevels(clock: Clock, { logger }: Log, operations: Operations, 
 /** More markets than this are counted and not listed: their promises are on the status page. */
 const NAMED_MARKETS = 100;
 
-/** Says what this daemon guards and what it promises, before the first timer is armed. */
+/** Says what this daemon guards and promises before the first timer is armed. `addresses`: those of the status page. */
 export function introduce(
   { config, warnings }: LoadedConfig,
   { logger }: Log,
-  told: {
-    readonly bases: readonly string[];
-    /** Where the status page is. */
-    readonly addresses: readonly string[];
-    /** The bot is a child of this process: it is ended first. */
-    readonly ownsBot: boolean;
-  },
+  bases: readonly string[],
+  addresses: readonly string[],
+  ownsBot: boolean,
 ): void {
-  const { bases } = told;
   const say = (event: string, fields: object, msg: string) => logger.info({ event, ...fields }, msg);
   const warn = (warning: string) => logger.warn({ event: 'config-warning' }, `${warning}.`);
   const settings = toCoreSettings(config, bases);
@@ -174,9 +169,9 @@ export function introduce(
     const promise = describePromise(settings, market, periodsMs[index] ?? 0);
     say('promise', { market: market.market, promise }, promise.join(' '));
   }
-  for (const address of told.addresses)
+  for (const address of addresses)
     say('web-listening', { address }, `Status page, health and metrics: ${address}`);
-  say('stop-means', { policy: settings.shutdown.policy }, describeStop(settings, told.ownsBot));
+  say('stop-means', { policy: settings.shutdown.policy }, describeStop(settings, ownsBot));
 }
 
 function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): string {

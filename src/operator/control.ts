@@ -6,7 +6,7 @@ import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
-import { ControlRefusal, type ControlSources, errorBody, type Refusal } from './control-sources.ts';
+import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
 import { EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
@@ -83,8 +83,7 @@ function createListener(
     ...LIMITS,
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
-    frameworkErrors: (_error, _request, reply) =>
-      void refuse(options, reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
+    frameworkErrors: (error, _request, reply) => void refuse(options, reply as FastifyReply, error),
   });
   const isBusy = (socket: Socket) => talkOf(socket).unanswered > 0;
   const onRefused = () => sources.onRefused('too_many_connections');
@@ -175,10 +174,11 @@ function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): v
   socket.destroySoon();
 }
 
-const BAD_PATH = ['malformed_request', 'the path cannot be read', { connection: 'close' }] as const;
-const UNREADABLE = ['malformed_request', 'the request cannot be read as HTTP'] as const;
+type Refused = ConstructorParameters<typeof ControlRefusal>;
+const UNREADABLE: Refused = ['malformed_request', 'the request cannot be read as HTTP'];
 /** What Node's parser and fastify have against a request, by the codes of their errors. */
-const REFUSED: Readonly<Record<string, readonly [Refusal, string]>> = {
+const REFUSED: Readonly<Record<string, Refused>> = {
+  FST_ERR_BAD_URL: ['malformed_request', 'the path cannot be read', { connection: 'close' }],
   ERR_HTTP_REQUEST_TIMEOUT: ['too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`],
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers are longer than 8 KiB'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['too_large', 'the chunk extensions are longer than 16 KiB'],
@@ -193,7 +193,7 @@ function asRefusal(error: unknown, contentType: string | undefined): ControlRefu
 }
 
 /** Of an error that nobody foresaw nothing is shown but `otherwise`. */
-function refusalOf(code: string, otherwise: readonly [Refusal, string]): ControlRefusal {
+function refusalOf(code: string, otherwise: Refused): ControlRefusal {
   return new ControlRefusal(...(REFUSED[code] ?? otherwise));
 }
 
