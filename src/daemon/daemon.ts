@@ -46,10 +46,7 @@ const FLUSH_MS = 500;
 /** How long everything but the timers has to end: the last word to a service manager takes 2 s at most. */
 const CLOSE_MS = 3000;
 
-/**
- * Builds every part and starts it: log, embedded exchange, exchange client, keeper, listeners, evidence. The listeners
- * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
- */
+/** Binds the listeners before the first timer is armed: a taken port arms nothing. Rejects where one cannot be bound. */
 export async function startDaemon(options: DaemonOptions) {
   const { clock, env, loaded, manager, ownsBot = false } = options;
   const { config } = loaded;
@@ -59,7 +56,7 @@ export async function startDaemon(options: DaemonOptions) {
   const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
   const { log, metrics, notifying, operations } = telling;
   embedded?.narrate(log);
-  const inForce = createInForce(clock, config, () => guard.follow(inForce.guarded()));
+  const inForce = createInForce(clock, config, (guarded) => guard.follow(guarded));
   const filesAnswer = createFilesAnswer(options, inForce.config);
   const rereadSecrets = async () =>
     (await filesAnswer()) ? readSecrets(env, { demo: config.embeddedExchange }) : null;
@@ -93,12 +90,8 @@ export async function startDaemon(options: DaemonOptions) {
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
-    /** Reads the configuration again, as SIGHUP asks. */
     reload: () => reloading.reload('signal', 0),
-    /**
-     * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
-     * of its start. Once the timers have ended, the rest has 3 s: what hangs then is left behind.
-     */
+    /** Ends the timers as configured, or leaves them with `keep`; then the rest. What hangs after 3 s is left behind. */
     async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
       reloading.stop();
       supervision?.stopping();
@@ -131,7 +124,6 @@ async function startEmbedded(clock: Clock, pair: { readonly key: string; readonl
   return {
     url: server.url,
     close: () => server.close(),
-    /** Tells the log what the exchange does from here on. */
     narrate({ logger }: Log): void {
       const say = (line: string) => logger.info({ event: 'exchange-said' }, `Exchange: ${line}`);
       server.exchange.log.subscribe(createNarrator(say));
@@ -157,7 +149,6 @@ function createBots(parts: Parts) {
     evidence !== null && 'began' in evidence ? evidence : { began() {}, ended };
   return {
     beats,
-    /** What `exec` tells of the bots' process. */
     child,
     start(hear: Hear) {
       const stops = [beats.start(hear), evidence?.start(hear)];
@@ -168,47 +159,35 @@ function createBots(parts: Parts) {
   };
 }
 
-/**
- * What looks for signs of life of its own accord; nothing where bots speak for themselves or nobody watches. Everything
- * but the mode is asked for at each look, so that a reload needs no restart.
- */
-function createBotEvidence({
-  clock,
-  inForce,
-  telling,
-  lookAtProcess,
-}: Parts): Evidence | ProcessEvidence | null {
-  const { guarded: config } = inForce;
+/** What looks for signs of life itself. Everything but the mode is asked for at each look: a reload needs no restart. */
+function createBotEvidence(parts: Parts): Evidence | ProcessEvidence | null {
+  const { clock, telling, lookAtProcess: look } = parts;
+  const { guarded: config } = parts.inForce;
   const probeEveryMs = () => config().liveness.probeEverySeconds * 1000;
   const shared: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
+  const placesOf = (key: 'file' | 'url') => () => placesOfBots(config(), key);
   const open = (url: string) => openHttpProber(clock, url);
   switch (config().liveness.mode) {
     case 'none':
     case 'beat':
       return null;
     case 'file':
-      return createFileEvidence({
-        ...shared,
-        files: () => placesOfBots(config(), 'file'),
-        look: createFileLook(),
-      });
+      return createFileEvidence({ ...shared, files: placesOf('file'), look: createFileLook() });
     case 'http':
-      return createHttpEvidence({ ...shared, urls: () => placesOfBots(config(), 'url'), open });
+      return createHttpEvidence({ ...shared, urls: placesOf('url'), open });
     case 'process':
-      return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look: lookAtProcess });
+      return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look });
   }
 }
 
-function sourcesOf(
-  { clock, guard: { keeper }, inForce: { config, guarded, bots }, telling }: Parts,
-  reloading: Reloading,
-  { beats }: Bots,
-): Omit<ControlSources, 'status'> {
-  const { cancellations, levels, metrics, operations } = telling;
+function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<ControlSources, 'status'> {
+  const { cancellations, levels, metrics, operations } = parts.telling;
+  const { config, guarded, bots } = parts.inForce;
+  const { keeper } = parts.guard;
   const marketsOf = (bot: string) =>
     guarded().markets.flatMap((market) => (market.bot === bot ? market.market : []));
   return {
-    clock,
+    clock: parts.clock,
     snapshot: keeper.snapshot,
     view: keeper.view,
     markets: () => guarded().markets.map(({ market }) => market),

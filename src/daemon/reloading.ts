@@ -72,9 +72,8 @@ export function createReloading(daemon: Running) {
       return { kind: 'unchanged' };
     }
     telling.follow(next);
-    inForce.follow(next);
     guard.replaceSecrets(next);
-    guard.follow(inForce.guarded());
+    inForce.follow(next);
     poll.follow();
     operations.reloadApplied(trigger, hashOf(next));
     return { kind: 'applied', added, removed, moved, changed, progress: [] };
@@ -215,10 +214,10 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
 
 /**
  * The configuration in force, and with it the markets that a reload gave to another shard. That one may learn of it
- * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `onOver` is
- * called whenever some of them are guarded here no longer.
+ * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `guard` is told
+ * whenever other markets are to be guarded here, or in another way.
  */
-export function createInForce(clock: Clock, initial: Config, onOver: () => void) {
+export function createInForce(clock: Clock, initial: Config, guard: (guarded: Config) => void) {
   let config = initial;
   let guarded = initial;
   let bots = botsOf(initial.fleet);
@@ -235,12 +234,10 @@ export function createInForce(clock: Clock, initial: Config, onOver: () => void)
     );
     staying = new Map(others.map(({ market }) => [market, until.get(market) ?? nowMs]));
     guarded = others.length === 0 ? config : { ...config, markets: [...config.markets, ...others] };
+    guard(guarded);
     if (others.length === 0) return;
     const nextMs = [...staying.values()].reduce((least, untilMs) => Math.min(least, untilMs));
-    cancel = clock.after(nextMs - nowMs, () => {
-      keep(staying);
-      onOver();
-    });
+    cancel = clock.after(nextMs - nowMs, () => keep(staying));
   }
   return {
     config: () => config,
@@ -257,9 +254,7 @@ export function createInForce(clock: Clock, initial: Config, onOver: () => void)
     },
     /** Lets go of all that stay at once: the daemon stops, and deletes no timer that another shard renews. */
     end(): void {
-      if (staying.size === 0) return;
-      keep(new Map());
-      onOver();
+      if (staying.size > 0) keep(new Map());
     },
   };
 }
@@ -281,10 +276,9 @@ const ANSWER_WITHIN_MS = 5000;
  */
 export function createFilesAnswer({ clock, env }: Origin, config: () => Config): () => Promise<boolean> {
   let looks: Promise<true> | null = null;
+  const filesOf = (inForce: Config) => [...secretFilesOf(inForce, env), inForce.file];
   return async () => {
-    const { file } = config();
-    const secrets = secretFilesOf(config(), env);
-    looks ??= lookAtFiles(file === null ? secrets : [...secrets, file]).finally(() => {
+    looks ??= lookAtFiles(filesOf(config()).filter((path) => path !== null)).finally(() => {
       looks = null;
     });
     return (await within(clock, ANSWER_WITHIN_MS, looks)) ?? false;

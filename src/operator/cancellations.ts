@@ -1,7 +1,6 @@
 import type { Certainty, Firing, Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 
-/** Why orders were, or may have been, cancelled. */
 export type CancellationCause = Exclude<Firing, 'undeleted'> | 'unrenewed' | 'deleted_late';
 
 /** What is known of the last time that a market's orders were cancelled, and is not acknowledged. */

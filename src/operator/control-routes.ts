@@ -44,7 +44,6 @@ const KEYS = {
 } as const;
 type Key = keyof typeof KEYS;
 
-/** What a request says. Durations in seconds. */
 type Input = { readonly [K in Key]?: XStatic<(typeof KEYS)[K]> };
 
 /** What a listener knows of a request. */
@@ -58,7 +57,6 @@ interface Origin {
 }
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of a request to the control listener. */
     origin: Origin;
   }
 }
@@ -69,7 +67,6 @@ interface Call extends Origin {
   readonly sender: string | null;
 }
 
-/** A status and what becomes JSON, or is JSON. */
 type Answer = readonly [status: number, body: object | string | Buffer];
 
 type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
@@ -150,7 +147,6 @@ export function createRoutes(daemon: ControlSources) {
   };
 }
 
-/** A text of the sender's, as it may stand in the log. */
 function oneLine(text: string | undefined): string | null {
   const shown = text?.replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
   return shown === undefined || shown === '' ? null : shown;
@@ -161,7 +157,6 @@ function objectOf(keys: readonly Key[], required: readonly Key[]) {
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
-/** What ajv has against a body or a query, with the place, what was found and what is allowed. */
 export function describeMistake(mistakes: readonly unknown[], place: string): ControlRefusal {
   const { keyword, instancePath, params, data, parentSchema } = mistakes[0] as ErrorObject;
   const known = Object.keys((parentSchema as { readonly properties?: object }).properties ?? {});
@@ -232,7 +227,6 @@ function waitMs({ waitSeconds }: Input): number {
   return Math.round((waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000);
 }
 
-/** 200 where all of it has happened, 409 where some of it cannot, else 202. */
 function answerOf(progress: readonly Progress[], more: object = {}): Answer {
   const done = progress.every(({ state }) => state === 'done');
   const isImpossible = progress.some(({ state }) => state === 'impossible');
@@ -304,7 +298,6 @@ function chooseBot(query: string | undefined, body: string | undefined, bots: re
   throw new ControlRefusal('unknown_bot', text + didYouMean(name, bots));
 }
 
-/** The markets that a command names, each once, or null for all. Throws `ControlRefusal` where one is not configured. */
 function chooseMarkets(
   named: readonly string[] | undefined,
   { markets, elsewhere }: Pick<ControlSources, 'markets' | 'elsewhere'>,
@@ -324,7 +317,6 @@ function chooseMarkets(
 
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
-/** The first of these markets by name, and how many there are besides. */
 function listMarkets(markets: readonly MarketSnapshot[], describe: (market: MarketSnapshot) => object) {
   const omitted = Math.max(0, markets.length - MOST_LISTED);
   const entries = markets.slice(0, MOST_LISTED).map((market) => [market.market, describe(market)]);
@@ -356,7 +348,6 @@ function describeBot(bot: string, { view, clock }: ControlSources) {
   return { armed: markets.length > 0 && unsafe.length === 0, ...listing };
 }
 
-/** By when the timers of a bot that failed fire: what its reply says of each market. */
 function describeFiring(bot: string, { view, clock }: ControlSources): object {
   const { wallMs } = clock.now();
   return listMarkets(view().marketsOf(bot), ({ state, firesByWallMs }) => {

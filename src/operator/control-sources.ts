@@ -31,10 +31,7 @@ export interface ControlSources {
   readonly elsewhere: (market: string) => { readonly index: number; readonly count: number } | null;
   readonly bots: () => readonly string[];
   readonly ttlMs: () => number;
-  /**
-   * A bot's word, `agoMs` after its first byte was seen. With liveness modes that do not listen to bots it never
-   * counts, and says so.
-   */
+  /** A bot's word, `agoMs` after its first byte was seen. It counts only in the mode that listens to bots. */
   readonly hear: (bot: string, says: BotWord, proof: BeatProof, agoMs: number) => Heard;
   /** Resolves when every timer of the bot is gone or will stay, at the latest after `waitMs`. */
   readonly afterGoodbye: (bot: string, waitMs: number) => Promise<readonly Progress[]>;

@@ -23,7 +23,6 @@ interface ControlOptions extends ListenOptions {
 /** Characters of what a command's sender says: as many as a reason may have. */
 const LONGEST_SHOWN = 200;
 const BODY_BYTES = 64 * 1024;
-/** Of the headers, and of the whole request. */
 const RECEIVE_MS = 5000;
 /** A bot beats every few seconds over one connection: it must not be this side that ends it. */
 const KEEP_ALIVE_MS = 75_000;
@@ -242,7 +241,6 @@ function checkToken(header: string | undefined, token: string | null): void {
   throw new ControlRefusal('unauthorised', text, { 'www-authenticate': `Bearer realm="killswitchd"${flaw}` });
 }
 
-/** Throws `ControlRefusal` where no route has this path and method. */
 function checkPath({ is404, url, method: found }: FastifyRequest): void {
   if (!is404) return;
   const path = url.split('?', 1)[0] ?? '';

@@ -54,10 +54,7 @@ export function createEventStream(
   };
 
   return {
-    /**
-     * Answers with a stream whose first event is the whole status; 503 while too many others are open. Rejects where the
-     * first status cannot be made.
-     */
+    /** Answers with a stream whose first event is the whole status. Rejects where that cannot be made. */
     async open(reply: FastifyReply): Promise<FastifyReply> {
       if (closed || streams.size >= MAX_STREAMS) {
         return reply.code(503).header('retry-after', '5').send('too many readers at once\n');

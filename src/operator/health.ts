@@ -14,7 +14,6 @@ const check = (name: string, isPassed: boolean, problem: string) => {
 };
 const loopCheck = (live: boolean) => check('loop', live, 'the keeper makes no progress');
 
-/** Live: the keeper's loop makes progress, and nothing else. */
 export function judgeLive({ live }: Snapshot): Verdict {
   return { name: 'livez', ok: live, checks: [loopCheck(live)] };
 }

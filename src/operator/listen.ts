@@ -13,7 +13,6 @@ export interface ListenOptions {
   readonly mostConnections?: number | undefined;
 }
 
-/** What every reply says, whichever the listener. */
 export const EVERY_HEADER = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -21,7 +20,6 @@ export const EVERY_HEADER = {
   'x-content-type-options': 'nosniff',
 } as const;
 
-/** A listener could not be opened. The message names the address, the cause and what to do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   /** The code of the operating system, as `EADDRINUSE`. */
@@ -47,7 +45,6 @@ const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
   ENOTFOUND: () => 'the host name is not known; write an IP address',
 };
 
-/** The URL of a bound listener, with the port that was really bound. */
 export function urlOf(host: string, server: Server): string {
   const { port } = server.address() as AddressInfo;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -34,7 +34,6 @@ export function html(texts: readonly string[], ...parts: readonly Part[]): Marku
   );
 }
 
-/** A state as colour, symbol and word. */
 function viewBadge(word: string, tone: Tone, look: View): Markup {
   const shown = look.gone === null ? tone : 'idle';
   const past = look.gone === null || word === 'deleted' ? word : `was ${word}`;
@@ -160,7 +159,6 @@ ${tile(bases.length > 1 ? 'Worst address' : 'Exchange', ping === 'up' && slowest
 ${tile('Orders cancelled', cancellationCount === 0 ? 'none' : look.say.sayCount(cancellationCount, 'market'), cancellationCount === 0 ? 'left to acknowledge' : 'not acknowledged yet', cancellationCount === 0 ? 'ok' : 'bad')}</dl>`;
 }
 
-/** Whose orders were cancelled, and how to take that off the page. */
 function viewCancellations({ cancellations, cancellationCount }: StatusDocument, look: View): Markup | '' {
   if (cancellationCount === 0) return '';
   const shown = cancellations.slice(0, 5);
@@ -176,7 +174,6 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
 <p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}. Without <code>control.listen</code> only a restart does.` : ''}</p></section>`;
 }
 
-/** Bots, addresses, what a stop would do, and what happened of late. */
 function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument, look: View): Markup {
   const botRows = bots.slice(0, 100).map((bot) => {
     const word = look.say.stateOfBot(bot);

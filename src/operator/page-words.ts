@@ -3,7 +3,6 @@ import type { MarketStatus, StatusDocument } from './status.ts';
 // What the page, and `killswitchd status`, say. These functions run on the server and, by their source text, in the
 // browser: they may refer to each other and to nothing else.
 
-/** When and how the page looks at a document. */
 export interface Look {
   /** Since the document was made; stands still once the daemon is gone. */
   readonly elapsedSeconds: number;
@@ -61,7 +60,6 @@ export function toneOf(state: string): Tone {
   return warns.includes(state) ? 'warn' : 'idle';
 }
 
-/** Why the orders of a market, or of several, were cancelled. */
 export function sayCause(why: Cancelled['why'], isMany: boolean): string {
   const [its, timer, was, it, they] = isMany
     ? ['the', 'timers', 'were', 'them', 'they']
@@ -86,7 +84,6 @@ export function sayCancelled({ certainty, why, by, count }: Cancelled, now: numb
   return `${what} ${when} ${sayTime(by, now)}: ${sayCause(why, false)}${times}`;
 }
 
-/** What became of the orders of all markets on record, in one sentence. */
 export function sayAllCancelled({ cancellations, cancellationCount }: StatusDocument, now: number): string {
   const [newest] = cancellations;
   if (newest === undefined) return '';
@@ -134,7 +131,6 @@ export function areAllShown(status: StatusDocument, state: MarketStatus['state']
   return status.markets.filter((one) => one.state === state).length === status.marketsByState[state];
 }
 
-/** What may be wrong, and whether it is. */
 type Trouble = readonly [isSo: boolean, tone: Tone, text: string];
 
 /** What somebody wanted so: holds, and bots that nobody watches. */
@@ -159,7 +155,6 @@ export function findHolds(status: StatusDocument): readonly Trouble[] {
   ];
 }
 
-/** A text with a capital letter in front. */
 export function startSentence(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
@@ -291,7 +286,6 @@ export function tabIconOf(tone: Tone): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** What a market's timer has left, and what that means for its orders. */
 export function sayRemaining(market: MarketStatus, look: Look): readonly [string, string] {
   const { guaranteedSeconds, firesBy, expiresAt, hold, state, wanted } = market;
   const { gone, now } = look;
@@ -324,7 +318,6 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
   return [time, `left${from} unless a renewal succeeds`];
 }
 
-/** Why a market is not guarded, and what ends that. */
 export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
   const until = hold?.untilAt ?? null;
   const notes = {
@@ -353,7 +346,6 @@ export function urgencyOf(state: string, isCancelled: boolean): number {
   return isCancelled ? Math.min(own, worst.indexOf('cancelled')) : own;
 }
 
-/** The place of a market among all, the worst first. */
 export function rankOf(market: MarketStatus, isCancelled: boolean, now: number): number {
   // Those that are well keep their places: they would change them with every renewal.
   const isWell = urgencyOf(market.state, false) === urgencyOf('armed', false);

@@ -11,7 +11,6 @@ export interface StatusInput {
   readonly events: readonly RecentEvent[];
   readonly cancellations: readonly Cancellation[];
   readonly version: string;
-  /** Unix milliseconds. */
   readonly startedAtWallMs: number;
   readonly now: Instant;
 }
@@ -28,12 +27,10 @@ export type StatusDocument = ReturnType<typeof describeAllButMarkets> & {
 };
 export type MarketStatus = ReturnType<typeof describeMarket>;
 
-/** Markets in one piece of the document. */
 const BATCH_MARKETS = 50;
 /** Markets with the same fate in a stop: more are counted and not named. */
 const NAMED_MARKETS = 20;
 
-/** Milliseconds as seconds with at most three decimals. */
 export function toSeconds<T extends number | null>(ms: T) {
   return (ms === null ? null : Math.round(ms) / 1000) as T extends null ? null : number;
 }

@@ -40,7 +40,6 @@ export async function startWeb(options: WebOptions) {
   });
   return {
     addresses,
-    /** The status document, as the listeners serve it. */
     status: pages.status,
     /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
     async close(): Promise<void> {
@@ -118,7 +117,6 @@ function createPages(sources: WebOptions) {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
     readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
-    /** Of one bot; null where no market names it. */
     readyOf: oneAtATime(clock, async ({ bot, withBots }: { bot: string; withBots: boolean }) => {
       const own = ofBot(sources.snapshot(), bot);
       return own === null ? null : judgeReady(own, withBots);
@@ -138,7 +136,6 @@ function createPages(sources: WebOptions) {
   };
 }
 
-/** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
   const health = (paths: readonly string[], judge: (asked: Asked) => Promise<Verdict | null>) => {
