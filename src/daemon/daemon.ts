@@ -188,6 +188,7 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
     guarded().markets.flatMap((market) => (market.bot === bot ? market.market : []));
   return {
     clock: parts.clock,
+    hide: parts.hide,
     snapshot: keeper.snapshot,
     view: keeper.view,
     markets: () => guarded().markets.map(({ market }) => market),
@@ -245,7 +246,7 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
 
 /** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
 async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
-  const { clock, inForce, telling, hide } = parts;
+  const { clock, inForce, telling } = parts;
   const { config } = parts.loaded;
   const { metrics, recent, cancellations } = telling;
   const mostConnections = connectionsPerListener(config, telling.log);
@@ -255,7 +256,7 @@ async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
   const { listen, access } = config.control;
   const sources = { ...sourcesOf(parts, reloading, bots), status: web.status };
   const token = () => inForce.config().control.token?.reveal() ?? null;
-  const options = { sources, token, hide, mostConnections, listen, access };
+  const options = { sources, token, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {
     await web.close();
     throw error;

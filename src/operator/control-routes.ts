@@ -15,6 +15,8 @@ const DEFAULT_WAIT_SECONDS = 15;
 /** Commands that are waited for at one time. */
 const MAX_COMMANDS = 256;
 const MOST_REASONS = 100;
+/** Characters of what a command's sender says. */
+const LONGEST_SHOWN = 200;
 
 const printable = (most: number) => {
   const pattern = String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,${most}}$`;
@@ -40,7 +42,7 @@ const KEYS = {
   forSeconds: { type: 'number', minimum: 1, maximum: 86_400, description: 'a number from 1 to 86400' },
   waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
   level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
-  reason: printable(200),
+  reason: printable(LONGEST_SHOWN),
 } as const;
 type Key = keyof typeof KEYS;
 
@@ -182,9 +184,11 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   return new ControlRefusal('invalid_value', text);
 }
 
-function announce({ onCommand }: ControlSources, name: string, call: Call, markets: Commanded['markets']) {
-  const reason = call.input.reason ?? null;
-  onCommand({ command: name, markets, reason, sender: call.sender, via: call.via() });
+function announce(daemon: ControlSources, command: string, call: Call, markets: Commanded['markets']) {
+  // The cut comes last: before, it would leave the beginning of a secret standing.
+  const shown = (text: string | null) => (text === null ? null : daemon.hide(text).slice(0, LONGEST_SHOWN));
+  const [reason, sender] = [shown(call.input.reason ?? null), shown(call.sender)];
+  daemon.onCommand({ command, markets, reason, sender, via: call.via() });
 }
 
 /** Takes a bot's word in, as old as its request is. */

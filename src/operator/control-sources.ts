@@ -49,6 +49,8 @@ export interface ControlSources {
   /** Told of every command that changes something, before it begins. */
   readonly onCommand: (command: Commanded) => void;
   readonly onRefused: (reason: Refusal) => void;
+  /** Blots secrets out of what is repeated of a request. */
+  readonly hide: (text: string) => string;
 }
 
 /** Why a request is refused, with the HTTP status that says so. The codes are part of the interface. */

@@ -16,12 +16,8 @@ interface ControlOptions extends ListenOptions {
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
-  /** Blots secrets out of what a refusal repeats of its request. */
-  readonly hide: (text: string) => string;
 }
 
-/** Characters of what a command's sender says: as many as a reason may have. */
-const LONGEST_SHOWN = 200;
 const BODY_BYTES = 64 * 1024;
 const RECEIVE_MS = 5000;
 /** A bot beats every few seconds over one connection: it must not be this side that ends it. */
@@ -35,14 +31,7 @@ const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=ut
 
 /** Opens the control listeners. Only root and those whom `access` names ever reach a Unix socket. */
 export function startControl(options: ControlOptions) {
-  const { sources, hide } = options;
-  // The cut comes last: before, it would leave the beginning of a secret standing.
-  const shown = (text: string | null) => (text === null ? null : hide(text).slice(0, LONGEST_SHOWN));
-  const addRoutes = createRoutes({
-    ...sources,
-    onCommand: (command) =>
-      sources.onCommand({ ...command, reason: shown(command.reason), sender: shown(command.sender) }),
-  });
+  const addRoutes = createRoutes(options.sources);
   const create = (address: ListenAddress, openTo: () => string) =>
     createListener(options, addRoutes, address, openTo);
   return openAll('control', options.listen, create, options.access);
@@ -82,7 +71,7 @@ function createListener(
     ...LIMITS,
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
-    frameworkErrors: (error, _request, reply) => void refuse(options, reply as FastifyReply, error),
+    frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),
   });
   const isBusy = (socket: Socket) => talkOf(socket).unanswered > 0;
   const onRefused = () => sources.onRefused('too_many_connections');
@@ -123,15 +112,15 @@ function createListener(
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) =>
     readBody(body, request.headers['content-type']),
   );
-  app.setErrorHandler((error, _request, reply) => refuse(options, reply, error));
+  app.setErrorHandler((error, _request, reply) => refuse(sources, reply, error));
   addRoutes(app);
   return app;
 }
 
-function refuse({ sources, hide }: ControlOptions, reply: FastifyReply, error: unknown): FastifyReply {
+function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error: unknown): FastifyReply {
   const { code, status, headers, message } = asRefusal(error, reply.request.headers['content-type']);
   // A client that left in the middle of its request was not refused, or was told before.
-  if (!reply.request.raw.socket.destroyed) sources.onRefused(code);
+  if (!reply.request.raw.socket.destroyed) onRefused(code);
   return reply
     .code(status)
     .headers({ ...HEADERS, ...headers })

@@ -249,14 +249,11 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
 /** The worst of all states as a word and a sentence; `title` is for the tab. */
 export function summarise(status: StatusDocument, look: Look) {
   const { marketCount, protectedCount, phase } = status;
-  const [all, some] =
-    marketCount === 1
-      ? ['The timer is armed', 'The timer is not armed']
-      : [
-          marketCount === 0 ? 'No timer is armed' : `All ${sayCount(marketCount)} timers are armed`,
-          `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`,
-        ];
-  const armed = protectedCount === marketCount ? all : some;
+  const isAll = protectedCount === marketCount;
+  const all = marketCount === 0 ? 'No timer is armed' : `All ${sayCount(marketCount)} timers are armed`;
+  const of = `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')}`;
+  const several = isAll ? all : `${of} ${protectedCount === 1 ? 'is' : 'are'} armed`;
+  const armed = marketCount === 1 ? `The timer is ${isAll ? '' : 'not '}armed` : several;
   const make = (tone: Tone, word: string, sentence: string, rest: string, inTab: string) => {
     return { tone, word, sentence, rest, title: `${iconOf(tone)} ${inTab} · killswitchd` };
   };

@@ -11,12 +11,7 @@ import { ListenError, type ListenerName, listenError, urlOf } from './listen.ts'
 export type SocketAccess = keyof typeof MODES;
 const MODES = { owner: 0o600, group: 0o660 } as const;
 
-interface SocketFile {
-  /** Who may connect beside root, by number. */
-  readonly openTo: string;
-  /** Removes the file, unless another one has taken its place. */
-  remove(): void;
-}
+type SocketFile = Awaited<ReturnType<typeof placeSocket>>;
 
 /** Opens a listener at each address. Rejects with `ListenError` where one cannot be opened; then none stays open. */
 export async function openAll(
@@ -68,7 +63,7 @@ export async function placeSocket(
   path: string,
   listen: (path: string) => Promise<unknown>,
   access: SocketAccess = 'owner',
-): Promise<SocketFile> {
+) {
   let folder: string | null = null;
   try {
     const left = await findLeftover(path);
@@ -82,6 +77,7 @@ export async function placeSocket(
       unlinkSync(path);
     linkSync(bound, path);
     const own = lstatSync(path);
+    /** Who may connect beside root, by number. */
     const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
     return { openTo, remove: () => removeOwn(path, own) };
   } catch (error) {
@@ -130,7 +126,7 @@ async function knock(path: string): Promise<string | null> {
 
 const isSame = (one: Stats, other: Stats) => one.dev === other.dev && one.ino === other.ino;
 
-/** While the socket is bound nothing else gets its number. */
+/** Removes the socket unless another file has taken its place: while it is bound nothing else gets its number. */
 function removeOwn(path: string, own: Stats): void {
   try {
     if (isSame(lstatSync(path), own)) unlinkSync(path);

@@ -64,6 +64,7 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
     reload: noted('reload', async () => ({ kind: 'unchanged' as const })),
     logLevel: () => 'info',
     setLogLevel: noted('setLogLevel', () => {}),
+    hide: (text) => text,
     onRefused: (reason) => void refused.push(reason),
     onCommand: (command) => void commands.push(command),
     ...changes,
@@ -84,10 +85,10 @@ export async function start(
   listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
   token: () => string | null = () => null,
   access: 'owner' | 'group' = 'owner',
-  hide: (text: string) => string = (text) => text,
+  hide = spy.sources.hide,
 ): ReturnType<typeof startControl> {
-  const { sources } = spy;
-  const control = await startControl({ listen: listen.map(addressOf), access, token, sources, hide });
+  const sources = { ...spy.sources, hide };
+  const control = await startControl({ listen: listen.map(addressOf), access, token, sources });
   onTestFinished(control.close);
   return control;
 }
