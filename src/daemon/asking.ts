@@ -4,10 +4,7 @@ import type { Prober } from '../liveness/http.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
-/**
- * Asks one address at a time over one connection of its own, which is opened anew after anything but a whole answer:
- * no connection and no lookup of a name is shared with renewals. Redirects are answers and are not followed.
- */
+/** Asks one address at a time over a connection of its own: none, and no lookup of a name, is shared with renewals. */
 function createAsker(clock: Clock) {
   let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
   const wireTo = (origin: string) => {
@@ -18,10 +15,7 @@ function createAsker(clock: Clock) {
     return open.wire;
   };
   return {
-    /**
-     * Posts a body as JSON, asks with GET where it is null. With `dropsBody` only the status matters: an answer counts once
-     * 64 KiB of it have come. Calls `done` exactly once, never synchronously. The returned function gives up.
-     */
+    /** Asks with GET where `body` is null. Calls `done` exactly once, never synchronously. Returned function gives up. */
     ask(
       url: string,
       body: string | null,

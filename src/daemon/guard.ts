@@ -144,10 +144,7 @@ function createKeyWatch(
   };
 }
 
-/**
- * Says the bounds again when everything is armed, and whenever the cadence follows another answer time: what was printed
- * at the start held for an assumed one. A warning is repeated only once it was gone in between.
- */
+/** Says the bounds again: at the start they held for an assumed answer time. Repeats no warning that was there before. */
 function createPaceTold({ logger }: Log, snapshot: () => Snapshot) {
   let warned: readonly string[] = [];
   return (notice: Extract<Notice, { kind: 'cadence' | 'all-armed' }>, settings: CoreSettings): void => {

@@ -45,10 +45,7 @@ const CHANGES =
   'the configuration file, or that of a secret or of a token, is being written: it was another one at each look';
 const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
-/**
- * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
- * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
- */
+/** Reads the configuration again. One that is wrong, or differs in what cannot change, changes nothing at all. */
 export function createReloading(daemon: Running) {
   const { inForce, guard, telling, supervision, hide } = daemon;
   const { operations } = telling;
@@ -99,7 +96,7 @@ export function createReloading(daemon: Running) {
     });
     return fresh;
   }
-  /** Waits for the exchange, and only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
+  /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
@@ -161,10 +158,7 @@ const look = ({ file }: Config) => (file === null ? null : lookAtFile(file));
 
 const lookAtAll = (files: readonly string[]) => files.map(lookAtFile).join();
 
-/**
- * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
- * What was rejected is tried again, ever more rarely: the reason may lie outside of the file.
- */
+/** Reloads once the file has changed and was the same at two looks. What was rejected is tried again, ever more rarely. */
 function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   const { clock, filesAnswer } = daemon;
   const { config } = daemon.inForce;

@@ -6,7 +6,6 @@ import { onOver } from './share.ts';
 
 interface Stream {
   readonly raw: ServerResponse;
-  started: boolean;
   /** Since when it has not taken what was sent to it; null where it has. */
   behindSinceMs: number | null;
 }
@@ -47,7 +46,7 @@ export function createEventStream(
       const event = await within(clock, LATE_MS, status().then(toEvent)).catch(() => null);
       for (const stream of streams) {
         await breathe();
-        if (stream.started && !closed) send(stream, event ?? COMMENT, clock.now().monoMs);
+        if (!closed) send(stream, event ?? COMMENT, clock.now().monoMs);
       }
     }
     isServing = false;
@@ -56,17 +55,16 @@ export function createEventStream(
   return {
     /** Answers with a stream whose first event is the whole status. Rejects where that cannot be made. */
     async open(reply: FastifyReply): Promise<FastifyReply> {
+      const first = await status();
       if (closed || streams.size >= MAX_STREAMS) {
         return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
       }
       const { raw } = reply;
-      const stream: Stream = { raw, started: false, behindSinceMs: null };
+      const stream: Stream = { raw, behindSinceMs: null };
       streams.add(stream);
       onOver(reply, () => streams.delete(stream));
-      const first = await status();
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
-      stream.started = true;
       send(stream, Buffer.concat([Buffer.from(RETRY), toEvent(first)]), clock.now().monoMs);
       if (!isServing) void serve();
       return reply;
@@ -99,10 +97,9 @@ function send(stream: Stream, bytes: Buffer | string, nowMs: number): void {
 }
 
 /** Resolves when the reader has been handed everything, or is gone. */
-function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
+function sayEnd({ raw }: Stream, last: Buffer | null): Promise<void> {
   return new Promise((resolve) => {
     raw.once('close', resolve);
-    if (!started) return void raw.destroy();
     if (last !== null && raw.writableLength === 0) raw.write(last);
     raw.end(END, resolve);
   });

@@ -18,10 +18,7 @@ export function judgeLive({ live }: Snapshot): Verdict {
   return { name: 'livez', ok: live, checks: [loopCheck(live)] };
 }
 
-/**
- * Ready: every configured market of a living bot is armed, and no bot is dead, as the core says. Without the bots, for
- * whoever starts them: every wanted market is armed, and where none is wanted, the exchange answers.
- */
+/** As the core says. Without the bots, for whoever starts them: all that is wanted is armed, or the exchange answers. */
 export function judgeReady(snapshot: Snapshot, withBots: boolean) {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
   const living = livingOf(bots);

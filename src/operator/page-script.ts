@@ -1,9 +1,6 @@
 import { VIEW_SOURCE } from './page-view.ts';
 
-/**
- * The page's only script. It takes each new status, lets the clocks run on in between, and brings the document in line
- * with what the views say, node by node: what somebody has opened, marked or typed stays.
- */
+/** The page's only script. It changes the document node by node: what somebody has opened, marked or typed stays. */
 const SCRIPT = `
 const TURN_MS = 250, FEW_MARKETS = 12, MANY_TURN_MS = 1000;
 let status = null, facts = null, madeMs = 0, shownMs = 0, find = '', page = 0;

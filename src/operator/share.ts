@@ -44,10 +44,7 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
 /** Bodies on their way at one time: each of a slow reader holds memory. */
 const MAX_BODIES = 32;
 
-/**
- * Sends bodies, with breaks for the event loop between them. As bytes, one body waits for however many readers without a
- * copy of it. While too many others are on their way, it sends what `refuse` does.
- */
+/** Sends bodies as bytes: all slow readers share one copy. While too many are on their way, `refuse` answers instead. */
 export function createSender(clock: Clock, refuse: (reply: FastifyReply) => FastifyReply) {
   const breathe = createBreather(clock);
   let underWay = 0;
