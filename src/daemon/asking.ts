@@ -4,6 +4,8 @@ import type { Prober } from '../liveness/http.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
+type Done = (result: WireResult) => void;
+
 /** Asks one address at a time over a connection of its own: none, and no lookup of a name, is shared with renewals. */
 function createAsker(clock: Clock) {
   let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
@@ -16,13 +18,7 @@ function createAsker(clock: Clock) {
   };
   return {
     /** Asks with GET where `body` is null. Calls `done` exactly once, never synchronously. Returned function gives up. */
-    ask(
-      url: string,
-      body: string | null,
-      withinMs: number,
-      dropsBody: boolean,
-      done: (result: WireResult) => void,
-    ): Cancel {
+    ask(url: string, body: string | null, withinMs: number, dropsBody: boolean, done: Done): Cancel {
       const { origin, pathname, search } = new URL(url);
       const type = body === null ? {} : { 'content-type': 'application/json' };
       const headers = { accept: '*/*', 'user-agent': 'killswitchd', ...type };

@@ -134,11 +134,8 @@ async function read(daemon: Running, known: string): Promise<Loaded> {
  * Null where all files were the same at two looks, and secrets that are not the ones known for a second: half of a file
  * is no configuration. Each look, and the reading after the last, follows right after an answer of the file systems.
  */
-async function findObstacle(
-  { clock, inForce, filesAnswer }: Running,
-  files: readonly string[],
-  known: string,
-): Promise<string | null> {
+async function findObstacle(daemon: Running, files: readonly string[], known: string) {
+  const { clock, inForce, filesAnswer } = daemon;
   let seen: string | null = null;
   let same = 0;
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
@@ -223,10 +220,9 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
     cancel();
     const own = new Set(config.markets.map(({ market }) => market));
     const nowMs = clock.now().monoMs;
-    const others = config.fleet.filter(
-      ({ market }) => !own.has(market) && (until.get(market) ?? nowMs) > nowMs,
-    );
-    staying = new Map(others.map(({ market }) => [market, until.get(market) ?? nowMs]));
+    const endOf = (market: string) => until.get(market) ?? nowMs;
+    const others = config.fleet.filter(({ market }) => !own.has(market) && endOf(market) > nowMs);
+    staying = new Map(others.map(({ market }) => [market, endOf(market)]));
     guarded = others.length === 0 ? config : { ...config, markets: [...config.markets, ...others] };
     guard(guarded);
     if (others.length === 0) return;
@@ -269,17 +265,17 @@ const ANSWER_WITHIN_MS = 5000;
  * that its answer is the newest. While one look hangs, every later question waits for the same look.
  */
 export function createFilesAnswer({ clock, env }: Origin, config: () => Config): () => Promise<boolean> {
-  let looks: Promise<true> | null = null;
+  let looks: Promise<void> | null = null;
   const filesOf = (inForce: Config) => [...secretFilesOf(inForce, env), inForce.file];
   return async () => {
     looks ??= lookAtFiles(filesOf(config()).filter((path) => path !== null)).finally(() => {
       looks = null;
     });
-    return (await within(clock, ANSWER_WITHIN_MS, looks)) ?? false;
+    return (await within(clock, ANSWER_WITHIN_MS, looks)) !== null;
   };
 }
 
-async function lookAtFiles(paths: readonly string[]): Promise<true> {
+async function lookAtFiles(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     try {
       // Without a wait for the writer of a pipe.
@@ -289,5 +285,4 @@ async function lookAtFiles(paths: readonly string[]): Promise<true> {
       // The reader of the file reports why it cannot be read.
     }
   }
-  return true;
 }

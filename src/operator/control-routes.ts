@@ -207,8 +207,7 @@ function beat(daemon: ControlSources, call: Call): Answer {
 async function goodbye(daemon: ControlSources, call: Call): Promise<Answer> {
   const { bot, heard } = take(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
-  const progress = await daemon.afterGoodbye(bot, waitMs(call.input));
-  return answerOf(progress, { ...heard, bot });
+  return answerOf(await daemon.afterGoodbye(bot, waitMs(call.input)), { ...heard, bot });
 }
 
 function fail(daemon: ControlSources, call: Call): Answer {
@@ -219,11 +218,10 @@ function fail(daemon: ControlSources, call: Call): Answer {
 function operate(does: CommandName): Handler {
   return async (daemon, call) => {
     const { input } = call;
-    const markets = chooseMarkets(input.markets, daemon);
+    const markets = chooseMarkets(daemon, input.markets, daemon.markets());
     announce(daemon, does, call, markets);
     const forMs = Math.round((input.forSeconds ?? 0) * 1000);
-    const progress = await daemon.operate({ does, markets, forMs }, waitMs(input));
-    return answerOf(progress);
+    return answerOf(await daemon.operate({ does, markets, forMs }, waitMs(input)));
   };
 }
 
@@ -238,8 +236,8 @@ function answerOf(progress: readonly Progress[], more: object = {}): Answer {
 }
 
 function acknowledge(daemon: ControlSources, call: Call): Answer {
-  const known = () => [...new Set([...daemon.markets(), ...daemon.cancelled()])];
-  const markets = chooseMarkets(call.input.markets, { ...daemon, markets: known });
+  const known = new Set([...daemon.markets(), ...daemon.cancelled()]);
+  const markets = chooseMarkets(daemon, call.input.markets, [...known]);
   announce(daemon, 'ack', call, markets);
   return [200, { acknowledged: daemon.acknowledge(markets) }];
 }
@@ -303,11 +301,11 @@ function chooseBot(query: string | undefined, body: string | undefined, bots: re
 }
 
 function chooseMarkets(
-  named: readonly string[] | undefined,
-  { markets, elsewhere }: Pick<ControlSources, 'markets' | 'elsewhere'>,
-): readonly string[] | null {
+  { elsewhere }: ControlSources,
+  named: Input['markets'],
+  configured: readonly string[],
+) {
   if (named === undefined) return null;
-  const configured = markets();
   const known = new Set(configured);
   const stranger = named.find((market) => !known.has(market));
   if (stranger === undefined) return [...new Set(named)];

@@ -41,7 +41,6 @@ export interface ControlSources {
   readonly cancelled: () => readonly string[];
   /** Somebody has seen that orders were cancelled; null means all markets. Names those that were shown until now. */
   readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
-  /** One at a time: asking again joins the reload that is under way. */
   readonly reload: (waitMs: number) => Promise<ReloadReport>;
   readonly logLevel: () => LogLevel;
   /** For `forMs`, after which the configured level is back; null for as long as the daemon runs. */

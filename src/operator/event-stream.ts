@@ -4,6 +4,8 @@ import type { Clock } from '../ports.ts';
 import { createBreather, within } from '../util/pace.ts';
 import { onOver } from './share.ts';
 
+type Render = () => Promise<Buffer>;
+
 interface Stream {
   readonly raw: ServerResponse;
   /** Since when it has not taken what was sent to it; null where it has. */
@@ -28,11 +30,7 @@ const END = 'event: end\ndata: {}\n\n';
  * reader that has not taken the last one misses the next, so that at most one waits for anybody. `status`: the brief
  * status as a line of JSON, up to a second old; `lastStatus`: the same, made now, for the end.
  */
-export function createEventStream(
-  clock: Clock,
-  status: () => Promise<Buffer>,
-  lastStatus: () => Promise<Buffer>,
-) {
+export function createEventStream(clock: Clock, status: Render, lastStatus: Render) {
   const streams = new Set<Stream>();
   const breathe = createBreather(clock);
   let isServing = false;

@@ -69,12 +69,11 @@ function checkTimer({ market, wanted, state, guaranteedMs, lastProblem }: Market
 }
 
 /** The checks as kube-apiserver writes them, one line each and a verdict; unless `verbose`, only what fails, or `ok`. */
-export function describeVerdict({ name, ok, checks }: Verdict, verbose: boolean): string {
+export function describeVerdict(verdict: Verdict, verbose: boolean): string {
+  const { ok, checks } = verdict;
   if (ok && !verbose) return 'ok\n';
   const lines = checks
     .filter(({ failed }) => verbose || failed !== null)
-    .map((check) =>
-      check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${plain(check.failed)}`,
-    );
-  return `${[...lines, `${name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
+    .map(({ name, failed }) => (failed === null ? `[+]${name} ok` : `[-]${name} failed: ${plain(failed)}`));
+  return `${[...lines, `${verdict.name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
 }

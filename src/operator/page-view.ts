@@ -112,14 +112,11 @@ function viewMarkets(status: StatusDocument, look: View): Markup {
   const more = hidden > 0 ? ` The ${others} in the best state ${are} left out: search for one.` : '';
   const turn = (to: number, text: string): Markup =>
     html`<button type="button" data-page="${to}" ${new Markup(to < 0 || to >= pages ? 'disabled' : '')}>${text}</button>`;
-  const pager =
-    pages === 1
-      ? ''
-      : html`<nav class="pager" aria-label="Pages of markets">${turn(page - 1, 'Back')}<span>Page ${page + 1} of ${pages}</span>${turn(page + 1, 'Next')}</nav>`;
+  const pager = html`<nav class="pager" aria-label="Pages of markets">${turn(page - 1, 'Back')}<span>Page ${page + 1} of ${pages}</span>${turn(page + 1, 'Next')}</nav>`;
   const isNone = shown.length === 0 && sought !== '';
   const none = isNone ? html`<p class="small">No market and no bot has this in its name.</p>` : '';
   const search = html`<label class="find"><span class="spoken">Find a market or a bot</span><input type="search" id="find" placeholder="Find a market or a bot" autocomplete="off" spellcheck="false"></label>`;
-  return html`<section aria-labelledby="timers"><div class="head"><h2 id="timers">Timers</h2>${status.marketCount > 5 ? search : ''}${pager}</div>
+  return html`<section aria-labelledby="timers"><div class="head"><h2 id="timers">Timers</h2>${status.marketCount > 5 ? search : ''}${pages > 1 ? pager : ''}</div>
 <p class="small">The worst come first. A bar is the time that a timer has left; a renewal is due when it reaches the mark.${more}</p>
 <div data-dense="${shown.length > 12 ? 'yes' : 'no'}">${lists}</div>${none}</section>`;
 }

@@ -129,10 +129,8 @@ export const PAGE_POLICY = [
 export function renderPage(status: StatusDocument): string {
   const { summary, body } = viewPage(status, lookAtOnce(status));
   // Nothing in the JSON from which the script takes its first state may end it.
-  const first = JSON.stringify(status).replaceAll(
-    /[<>&']/g,
-    (found) => `\\u00${found.charCodeAt(0).toString(16)}`,
-  );
+  const escape = (found: string) => `\\u00${found.charCodeAt(0).toString(16)}`;
+  const first = JSON.stringify(status).replaceAll(/[<>&']/g, escape);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">

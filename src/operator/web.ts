@@ -113,6 +113,7 @@ function createPages(sources: WebOptions) {
   const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
   const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
+  const page = () => Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS })));
   return {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
@@ -126,9 +127,7 @@ function createPages(sources: WebOptions) {
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
-    page: shareWhileFresh(clock, () =>
-      Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
-    ),
+    page: shareWhileFresh(clock, page),
     events: createEventStream(clock, briefStatus, lastStatus),
     send: createSender(clock, (reply) =>
       reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n'),
