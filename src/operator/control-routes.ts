@@ -300,16 +300,12 @@ function chooseBot(query: string | undefined, body: string | undefined, bots: re
   throw new ControlRefusal('unknown_bot', text + didYouMean(name, bots));
 }
 
-function chooseMarkets(
-  { elsewhere }: ControlSources,
-  named: Input['markets'],
-  configured: readonly string[],
-) {
+function chooseMarkets(daemon: ControlSources, named: Input['markets'], configured: readonly string[]) {
   if (named === undefined) return null;
   const known = new Set(configured);
   const stranger = named.find((market) => !known.has(market));
   if (stranger === undefined) return [...new Set(named)];
-  const shard = elsewhere(stranger);
+  const shard = daemon.elsewhere(stranger);
   const why =
     shard === null
       ? `which is not configured; configured: ${listed(configured)}${didYouMean(stranger, configured)}`

@@ -29,9 +29,7 @@ export function html(texts: readonly string[], ...parts: readonly Part[]): Marku
     if (part instanceof Markup) return part.html;
     return typeof part === 'object' ? part.map(write).join('') : escapeHtml(`${part}`);
   };
-  return new Markup(
-    texts.map((text, index) => text + (index < parts.length ? write(parts[index] ?? '') : '')).join(''),
-  );
+  return new Markup(texts.map((text, index) => text + write(parts[index] ?? '')).join(''));
 }
 
 function viewBadge(word: string, tone: Tone, look: View): Markup {

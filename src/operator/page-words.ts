@@ -211,9 +211,8 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
   const unrenewed = `${startSentence(lost)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`;
   const { market = '', count = 0, lastBy = 0 } = runningDown ?? {};
   const runs = lastBy > now;
-  const isTheirs = status.markets.every(
-    (one) => !runsDown(one, now) || dead.some(({ bot }) => bot === one.bot),
-  );
+  const ofDead = new Set(dead.map(({ bot }) => bot));
+  const isTheirs = status.markets.every((one) => !runsDown(one, now) || ofDead.has(one.bot));
   const because = dead.length > 0 && isTheirs ? `: ${lost}` : '';
   const ending = `Orders of ${nameOf(market, count)} are cancelled by ${sayTime(lastBy, now)}${because}`;
   const cancelled = sayAllCancelled(status, now);
@@ -225,6 +224,7 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
   const out = isOut
     ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
     : `${outages} of ${bases.length} addresses get no renewal through`;
+  const silent = bases.filter((base) => stateOfBase(base) === 'answers no ping');
   // A general trouble says already that each market waits.
   const isGeneral = !authorised || isOut;
   const found: readonly Trouble[] = [
@@ -235,9 +235,7 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
     [outages > 0, 'bad', out],
     [dead.length > 0 && !(runs && isTheirs), 'bad', unrenewed],
     ...findMarketTroubles(status, now).filter(([, tone]) => tone === 'bad' || !isGeneral),
-    ...bases.map(
-      (base): Trouble => [stateOfBase(base) === 'answers no ping', 'warn', `${base.url} answers no ping`],
-    ),
+    ...silent.map(({ url }): Trouble => [true, 'warn', `${url} answers no ping`]),
     ...findHolds(status),
   ];
   // The sort is stable: what is bad comes before what is only to be watched.
