@@ -120,31 +120,29 @@ export function createRoutes(daemon: ControlSources) {
       underWay -= 1;
     }
   };
-  const handle = (route: Route) => {
+  const handle = async (route: Route, request: FastifyRequest, reply: FastifyReply) => {
     // A beat counts whatever follows it, and a read changes nothing: both are answered at once.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
-    return async (request: FastifyRequest, reply: FastifyReply) => {
-      const call: Call = {
-        ...request.origin,
-        input: (request.body ?? {}) as Input,
-        queried: (request.query as { bot?: string }).bot,
-        sender: oneLine(request.headers['user-agent']),
-      };
-      // In the next turn it is known whether something unreadable followed in the same bytes.
-      if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
-      if (!call.begin()) return reply.hijack();
-      const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
-      void reply.code(status);
-      if (Buffer.isBuffer(body)) return send(reply, async () => body);
-      return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
+    const call: Call = {
+      ...request.origin,
+      input: (request.body ?? {}) as Input,
+      queried: (request.query as { bot?: string }).bot,
+      sender: oneLine(request.headers['user-agent']),
     };
+    // In the next turn it is known whether something unreadable followed in the same bytes.
+    if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
+    if (!call.begin()) return reply.hijack();
+    const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
+    void reply.code(status);
+    if (Buffer.isBuffer(body)) return send(reply, async () => body);
+    return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
   };
   return (app: FastifyInstance): void => {
     for (const route of ROUTES) {
       const { path, method, keys, needs = [], ofBot: hasBot = false } = route;
       const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
       const schema = { ...body, querystring: objectOf(hasBot ? ['bot'] : [], []) };
-      app.route({ method, url: path, schema, handler: handle(route) });
+      app.route({ method, url: path, schema, handler: (request, reply) => handle(route, request, reply) });
     }
   };
 }

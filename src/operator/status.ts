@@ -70,10 +70,13 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   });
   const armed = rows.filter(({ sureMs }) => sureMs > 0);
   const [next] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
-  const falling = rows.flatMap(({ market, fallsBy }) => (fallsBy === null ? [] : { market, by: fallsBy }));
-  falling.sort((one, other) => one.by - other.by);
+  const falling = rows.flatMap(({ market, fallsBy }) =>
+    fallsBy === null ? [] : { market, firstBy: fallsBy },
+  );
+  falling.sort((one, other) => one.firstBy - other.firstBy);
   const [first] = falling;
-  const lastBy = falling.at(-1)?.by ?? 0;
+  const lastBy = falling.at(-1)?.firstBy ?? 0;
+  const runningDown = first === undefined ? null : { count: falling.length, ...first, lastBy };
   const sought = find.toLowerCase();
   const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
   // In the order of the configuration where all fit; else the worst first.
@@ -90,10 +93,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
       /** The protected market whose time is up first, also where it is not shown. */
       nextExpiry: describeNextExpiry(next?.seen),
       /** Of the timers that nobody renews: the first and the last to fire. */
-      runningDown:
-        first === undefined
-          ? null
-          : { count: falling.length, market: first.market, firstBy: first.by, lastBy },
+      runningDown,
       marketsByState: Object.fromEntries(
         MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
       ) as Record<MarketPhase, number>,
