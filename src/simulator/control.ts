@@ -6,7 +6,7 @@ import { ORDER_TYPES } from '../core/events.ts';
 import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, isRecord } from '../util/text.ts';
-import { decimalOfNumber, formatDecimal } from './decimal.ts';
+import { formatDecimal, readDecimal } from './decimal.ts';
 import type { EventLog } from './event-log.ts';
 import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault, whole } from './faults.ts';
 import { EXTRAS, OPERATIONS, type Operation } from './operations.ts';
@@ -71,8 +71,7 @@ export function registerControl(app: FastifyInstance, parts: ControlParts): void
     reply.type('text/plain; charset=utf-8').send(welcomePage(parts.exchange)),
   );
   registerReading(app, parts);
-  registerSetting(app, parts);
-  registerTools(app, parts);
+  registerChanging(app, parts);
 }
 
 function mayControl({ raw, headers }: FastifyRequest, token: string | null): boolean {
@@ -101,20 +100,21 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
     if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of a request, a whole number');
     return reply.send(parts.requests(since));
   });
-  app.get('/simulator/state', (_request, reply) => {
-    const now = nowMs();
-    const timers = exchange
-      .timers()
-      .map(({ dueMs, ...timer }) => ({ ...timer, secondsLeft: Math.max(0, dueMs - now) / 1000 }));
-    const [orders, faults, lastSeq] = [exchange.orders(), parts.activeFaults(), log.lastSeq()];
-    return reply.send({ nowMs: now, profile, markets, lastSeq, timers, orders, faults });
-  });
   const readings = {
-    balances: () => exchange.books(),
-    prices: () => exchange.prices(),
+    state() {
+      const now = nowMs();
+      const secondsLeft = (dueMs: number) => Math.max(0, dueMs - now) / 1000;
+      const timers = exchange
+        .timers()
+        .map(({ dueMs, ...timer }) => ({ ...timer, secondsLeft: secondsLeft(dueMs) }));
+      const [orders, faults, lastSeq] = [exchange.orders(), parts.activeFaults(), log.lastSeq()];
+      return { nowMs: now, profile, markets, lastSeq, timers, orders, faults };
+    },
+    balances: exchange.books,
+    prices: exchange.prices,
     orders: () => ({ resting: exchange.orders(), filled: exchange.marketOrders() }),
-    withdrawals: () => exchange.withdrawals(),
-    addresses: () => exchange.addresses(),
+    withdrawals: exchange.withdrawals,
+    addresses: exchange.addresses,
   };
   for (const [path, read] of Object.entries(readings))
     app.get(`/simulator/${path}`, (_request, reply) => reply.send(read()));
@@ -158,12 +158,12 @@ const ADVANCE = shapeOf({ ms: whole(1, MAX_ADVANCE_MS) });
 const SNAPSHOT = Type.Integer({ minimum: 0, description: 'the number of a snapshot, or 0 for the start' });
 const RESET = shapeOf({ snapshot: Type.Optional(SNAPSHOT) });
 
-function plain(amount: string | number): string {
-  const value = typeof amount === 'number' ? decimalOfNumber(amount) : null;
-  return value === null ? String(amount) : formatDecimal(value);
-}
+/** A text stays as it was written. */
+const plain = (amount: string | number) =>
+  typeof amount === 'number' ? formatDecimal(readDecimal(amount) ?? 0n) : amount;
 
-function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
+function registerChanging(app: FastifyInstance, parts: ControlParts): void {
+  const { nowMs, exchange } = parts;
   const take = takerOf(app);
   const unavailable = ({ market }: Static<typeof ORDER>) =>
     exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`;
@@ -177,11 +177,10 @@ function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts
     );
     return reply.code(201).send(placed);
   });
-  const strange = ({ account = DEFAULT_ACCOUNT }: Static<typeof BALANCE>) => {
-    const { accounts } = exchange;
-    const isKnown = accounts.includes(account);
-    return isKnown ? null : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
-  };
+  const strange = ({ account = DEFAULT_ACCOUNT }: Static<typeof BALANCE>) =>
+    exchange.accounts.includes(account)
+      ? null
+      : `account is ${quote(account)}; allowed: ${exchange.accounts.join(', ')}`;
   take('balances', BALANCE, strange, (balances, reply) => {
     for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
       exchange.setBalance(account, currency, plain(amount), nowMs());
@@ -204,10 +203,6 @@ function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts
     for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
     return reply.code(201).send({ added: keys.length });
   });
-}
-
-function registerTools(app: FastifyInstance, parts: ControlParts): void {
-  const take = takerOf(app);
   const anything = () => null;
   take('faults', FAULT_SCHEMA, anything, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
@@ -319,18 +314,15 @@ function fail(reply: FastifyReply, status: number, error: string): FastifyReply 
 }
 
 /** Resolves when an event later than `since` has happened, or after `waitMs`. */
-function nextEvent(log: EventLog, clock: Clock, since: number, waitMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      cancelWait();
-      unsubscribe();
-      resolve();
-    };
-    const cancelWait = clock.after(waitMs, finish);
-    const unsubscribe = log.subscribe(({ seq }) => {
-      if (seq > since) finish();
-    });
+async function nextEvent(log: EventLog, clock: Clock, since: number, waitMs: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cancelWait = clock.after(waitMs, resolve);
+  const unsubscribe = log.subscribe(({ seq }) => {
+    if (seq > since) resolve();
   });
+  await promise;
+  cancelWait();
+  unsubscribe();
 }
 
 function welcomePage({ profile, markets }: SimulatedExchange): string {

@@ -2,10 +2,6 @@
 export type Decimal = bigint;
 
 const DIGITS = 40;
-const STEPS: readonly Decimal[] = Array.from(
-  { length: DIGITS + 1 },
-  (_, digits) => 10n ** BigInt(DIGITS - digits),
-);
 const ONE = stepOf(0);
 const FORM = /^-?\d+(\.\d+)?$/;
 const SCIENTIFIC = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
@@ -21,20 +17,19 @@ export function parseDecimal(text: string): Decimal | null {
   return text.startsWith('-') ? units - 1n : units + 1n;
 }
 
-/** The number as JavaScript writes it: 0.1 is a tenth. Null where it is not finite. */
-export function decimalOfNumber(value: number): Decimal | null {
+/**
+ * Reads a decimal that a client wrote as text or as a number, which counts as JavaScript writes it: 0.1 is a tenth. Null
+ * for anything else, also for a number that is not finite.
+ */
+export function readDecimal(value: unknown): Decimal | null {
+  if (typeof value === 'string') return parseDecimal(value);
+  if (typeof value !== 'number') return null;
   const [, sign = '', first = '', rest = '', exponent] = SCIENTIFIC.exec(String(value)) ?? [];
   if (exponent === undefined) return parseDecimal(String(value));
   const places = Number(exponent);
   const digits = `${first}${rest}`;
   const small = `0.${'0'.repeat(Math.max(0, -places - 1))}${digits}`;
   return parseDecimal(`${sign}${places < 0 ? small : digits.padEnd(places + 1, '0')}`);
-}
-
-/** Reads a decimal that a client wrote as text or as a number; null for anything else. */
-export function readDecimal(value: unknown): Decimal | null {
-  if (typeof value === 'number') return decimalOfNumber(value);
-  return typeof value === 'string' ? parseDecimal(value) : null;
 }
 
 /** Reads a decimal of the program's own or of a test's options. Throws a RangeError where it is none. */
@@ -65,5 +60,5 @@ export const fitsDigits = (value: Decimal, digits: number) => value % stepOf(dig
 
 /** One unit of the last of so many `digits` after the point. */
 export function stepOf(digits: number): Decimal {
-  return STEPS[Math.min(digits, DIGITS)] ?? 1n;
+  return 10n ** BigInt(DIGITS - Math.min(digits, DIGITS));
 }

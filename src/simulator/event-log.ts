@@ -79,12 +79,9 @@ export function createJournal<Body extends object>(capacity: number): Journal<Bo
       for (const listener of listeners) listener(entry);
     },
     since(seq) {
-      const found: (Body & Numbered)[] = [];
-      for (let next = Math.max(seq, last - capacity, 0); next < last; next += 1) {
-        const entry = ring[next % capacity];
-        if (entry !== undefined) found.push(entry);
-      }
-      return found;
+      const oldest = last % capacity;
+      const kept = [...ring.slice(oldest), ...ring.slice(0, oldest)];
+      return kept.slice(Math.max(0, kept.length - (last - seq)));
     },
     lastSeq: () => last,
     subscribe(listener) {

@@ -50,11 +50,11 @@ const SCOPE = {
 
 /**
  * What a fault adds to what those before it did; null: nothing. `random`: a number in [0, 1). `leftMs`: how long the
- * fault lasts yet; null where it lasts until it is cleared.
+ * fault lasts yet.
  */
 type Effect<Fields> = (
   fault: Fields,
-  hit: { faultId: number; before: Treatment; random: number; leftMs: number | null },
+  hit: { faultId: number; before: Treatment; random: number; leftMs: number },
 ) => Partial<Treatment> | null;
 
 /** Its name, its fields beside those of every fault, and what it does. */
@@ -67,10 +67,15 @@ function kind<Name extends string, Fields extends TProperties>(
   return { name, shape: Type.Object(properties, { additionalProperties: false }), effect };
 }
 
-/** Of two faults that decide what is carried out and told, the earlier one wins. */
-function decide<Fields>(verdictOf: (fault: Fields, faultId: number) => Verdict): Effect<Fields> {
-  return (fault, { before, faultId }) =>
-    before.verdict === null ? { verdict: verdictOf(fault, faultId) } : null;
+/** A kind that decides what is carried out and told: of two such faults the earlier one wins. */
+function deciding<Name extends string, Fields extends TProperties>(
+  name: Name,
+  fields: Fields,
+  verdictOf: (fault: Static<TObject<Fields>>, faultId: number) => Verdict,
+) {
+  return kind(name, fields, (fault, { before, faultId }) =>
+    before.verdict === null ? { verdict: verdictOf(fault, faultId) } : null,
+  );
 }
 
 /** Answered in the exchange's place: not carried out. */
@@ -80,12 +85,7 @@ const instead = (reply: CannedReply): Verdict => ({ apply: 'no', tell: () => rep
 const afterwards = (reply: CannedReply): Verdict => ({ tell: () => reply });
 
 /** A kind without fields of its own, which always decides the same. */
-const always = <Name extends string>(name: Name, verdict: Verdict) =>
-  kind(
-    name,
-    {},
-    decide(() => verdict),
-  );
+const always = <Name extends string>(name: Name, verdict: Verdict) => deciding(name, {}, () => verdict);
 
 const oversized = (own: Reply) => ({ ...own, body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}` });
 const NO_JSON = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]);
@@ -111,29 +111,27 @@ const KINDS = [
   kind(
     'hang',
     { ms: Type.Optional(DURATION), mode: oneOf('drop', 'hold') },
-    ({ ms = null, mode }, { before, faultId, leftMs }) => {
-      const endsWithFault = leftMs !== null && (ms === null || leftMs <= ms);
-      const hang = { faultId, ms: endsWithFault ? leftMs : ms, endsWithFault, mode };
+    ({ ms = Infinity, mode }, { before, faultId, leftMs }) => {
+      const hang = { faultId, ms: Math.min(ms, leftMs), endsWithFault: leftMs <= ms, mode };
       return before.hang === null ? { hang } : null;
     },
   ),
   /** Resets the connection before or after the request was carried out. */
-  kind(
-    'reset',
-    { when: oneOf('before', 'after') },
-    decide(({ when }) => ({ apply: when === 'after' ? 'yes' : 'no', tell: () => null })),
-  ),
+  deciding('reset', { when: oneOf('before', 'after') }, ({ when }) => ({
+    apply: when === 'after' ? 'yes' : 'no',
+    tell: () => null,
+  })),
   /**
    * A status as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from 500 on that of
    * the server itself. Not carried out.
    */
-  kind(
+  deciding(
     'status',
     { status: whole(400, 599), body: Type.Optional(oneOf('json', 'html')) },
-    decide(({ status, body }) => instead(statusReply(status, body))),
+    ({ status, body }) => instead(statusReply(status, body)),
   ),
   /** A refusal of the API, 422 with code 30 unless told otherwise; not carried out. */
-  kind(
+  deciding(
     'refusal',
     {
       status: Type.Optional(whole(400, 499)),
@@ -142,20 +140,15 @@ const KINDS = [
       /** Messages per parameter. */
       errors: Type.Optional(Type.Record(Type.String(), Type.Array(TEXT), MESSAGES)),
     },
-    decide(({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
+    ({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
       instead(jsonReply(status, { code, message, errors })),
-    ),
   ),
   /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
   kind('grant', { seconds: whole(1, 86_400) }, ({ seconds }, { before }) =>
     before.grantSeconds === null ? { grantSeconds: seconds } : null,
   ),
   /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
-  kind(
-    'cache',
-    {},
-    decide((_, faultId) => ({ cachedBy: faultId })),
-  ),
+  deciding('cache', {}, (_, faultId) => ({ cachedBy: faultId })),
   /** The gateway's 429 page; not carried out. */
   always('throttle', instead(gatewayPage(429, 'Too Many Requests'))),
   /** The 429 with JSON that a stale nonce gets; not carried out. */
@@ -177,12 +170,8 @@ const KINDS = [
   /** The good reply, its body spread over `ms`. */
   kind('slow-body', { ms: DURATION }, ({ ms }, { before }) => ({ bodyMs: before.bodyMs + ms })),
   /** A 302; not carried out. */
-  kind(
-    'redirect',
-    { location: Type.Optional(LOCATION) },
-    decide(({ location = '/api/v4/public/ping' }) =>
-      instead({ status: 302, headers: { location }, body: '' }),
-    ),
+  deciding('redirect', { location: Type.Optional(LOCATION) }, ({ location = '/api/v4/public/ping' }) =>
+    instead({ status: 302, headers: { location }, body: '' }),
   ),
   /** The 401 of a wrong key; not carried out. */
   always('unauthorised', instead(renderAnswer(UNAUTHORISED, 'private'))),
@@ -210,8 +199,8 @@ export type CannedReply = Omit<Reply, 'body'> & { readonly body: string | Buffer
 export interface Treatment {
   readonly hang: {
     readonly faultId: number;
-    /** Milliseconds; null where only clearing the fault ends it. */
-    readonly ms: number | null;
+    /** Infinity where only clearing the fault ends it. */
+    readonly ms: number;
     /** The hang ends together with its fault, and with it every request that the fault holds. */
     readonly endsWithFault: boolean;
     readonly mode: 'drop' | 'hold';
@@ -319,7 +308,7 @@ export function createFaultPlan(seed: number) {
         const random = candidate.random();
         if (chance >= (candidate.fault.probability ?? 1)) continue;
         const { fault, id: faultId, endsAtMs } = candidate;
-        const leftMs = endsAtMs === null ? null : endsAtMs - nowMs;
+        const leftMs = (endsAtMs ?? Infinity) - nowMs;
         const added = EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs });
         if (added === null) continue;
         candidate.hits += 1;

@@ -3,7 +3,7 @@ import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
 import type { ExchangeClock } from './exchange-clock.ts';
-import { type CannedReply, type FaultKind, type FaultPlan, type Treatment, type Verdict } from './faults.ts';
+import type { CannedReply, FaultKind, FaultPlan, Treatment } from './faults.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeRequest } from './state.ts';
@@ -67,13 +67,13 @@ export function createTraffic(
   }
 
   function answer(visit: Visit): void {
-    const { verdict, bodyMs, replyWaitMs } = visit.treatment;
-    const { tell = (reply) => reply, isCutOff = false }: Verdict = verdict ?? {};
-    const told = tell(ownReply(visit));
+    const { verdict, replyWaitMs } = visit.treatment;
+    const own = ownReply(visit);
+    const told = verdict?.tell === undefined ? own : verdict.tell(own);
     requests.append(entryOf(visit, told), nowMs());
     later(replyWaitMs, () => {
       visit.response.setHeader('date', httpDate(nowMs()));
-      deliver(visit.response, told, isCutOff, bodyMs, later);
+      deliver(visit, told, later);
     });
   }
 
@@ -157,7 +157,7 @@ function createWaitingRoom(clock: ExchangeClock) {
     /** Runs `ended` when the hang is over. */
     hold: ({ faultId, ms, endsWithFault }: NonNullable<Treatment['hang']>, ended: () => void): void => {
       held.set(faultId, (held.get(faultId) ?? new Set()).add(ended));
-      if (ms === null) return;
+      if (ms === Infinity) return;
       later(ms, () => {
         if (endsWithFault) release(faultId);
         else if (held.get(faultId)?.delete(ended) === true) ended();
@@ -170,18 +170,14 @@ function createWaitingRoom(clock: ExchangeClock) {
 }
 
 /** Sends a reply, half of it where it is cut off. Does nothing where the client has gone. */
-function deliver(
-  response: ServerResponse,
-  reply: CannedReply | null,
-  isCutOff: boolean,
-  bodyMs: number,
-  later: Later,
-): void {
+function deliver({ response, treatment }: Visit, reply: CannedReply | null, later: Later): void {
+  const { verdict, bodyMs } = treatment;
   // Not that of the response: it has none while the reply to an earlier request of the connection is under way.
   const { socket } = response.req;
   if (response.destroyed || socket.destroyed) return;
   if (reply === null) return void socket.resetAndDestroy();
   const body = Buffer.from(reply.body);
+  const isCutOff = verdict?.isCutOff === true;
   const length = isCutOff ? Math.max(1, body.length) : body.length;
   response.writeHead(reply.status, { ...reply.headers, 'content-length': length });
   if (isCutOff) {
@@ -197,11 +193,9 @@ function sendSlowly(response: ServerResponse, body: Buffer, bodyMs: number, late
   const cut = (piece: number) => Math.floor((body.length * piece) / pieces);
   const sendFrom = (piece: number) => {
     if (response.destroyed) return;
-    const part = body.subarray(cut(piece), cut(piece + 1));
-    const isLast = piece + 1 === pieces;
-    if (isLast) response.end(part);
-    else response.write(part);
-    if (!isLast) later(bodyMs / pieces, () => sendFrom(piece + 1));
+    response.write(body.subarray(cut(piece), cut(piece + 1)));
+    if (piece + 1 < pieces) later(bodyMs / pieces, () => sendFrom(piece + 1));
+    else response.end();
   };
   later(bodyMs / pieces, () => sendFrom(0));
 }
