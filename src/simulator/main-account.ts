@@ -28,7 +28,7 @@ import {
   type Withdrawal,
 } from './holdings.ts';
 import { createRandom, randomHex } from './random.ts';
-import { availableOf, type Call, type ExchangeState } from './state.ts';
+import { availableOf, type Call } from './state.ts';
 
 const MAX_UNIQUE_ID = 255;
 const LENGTH = `may not be longer than ${MAX_UNIQUE_ID} characters.`;
@@ -43,7 +43,7 @@ const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as co
  * A withdrawal, whose fee is taken on top of the amount or out of it. The document shows no field of the reply: it is an
  * empty array, as at the live exchange, there with 201. Every field is required but provider and network.
  */
-export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
+export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   const { account, body, nowMs, profile, data } = call;
   const isFeeWithin = fee === 'within';
   const { ticker, address, provider, network: givenNetwork } = body;
@@ -76,57 +76,46 @@ export function createWithdrawal(call: Call, fee: 'on top' | 'within'): Answer {
     amountFlaw(call, asset, amount, isFeeWithin),
   ]);
   if (flaws.length > 0) return refuseFields('inner', flaws, profile);
+  const paid = isFeeWithin ? amount - decimal(asset.withdrawFee) : amount;
   const withdrawal: Withdrawal = {
     uniqueId: String(uniqueId),
     account,
     ticker: asset.ticker,
-    amount: formatDecimal(isFeeWithin ? amount - decimal(asset.withdrawFee) : amount),
+    amount: formatDecimal(paid),
     fee: asset.withdrawFee,
     address: String(address),
     network,
     provider: asset.providers.find((known) => known === provider) ?? null,
     atMs: nowMs,
   };
-  carryOut(withdrawal, call);
+  move(data.purses, account, WITHDRAWN, asset.ticker, paid);
+  move(data.purses, account, FEES, asset.ticker, decimal(asset.withdrawFee));
+  addRecord(data.withdrawals, account, withdrawal.uniqueId, withdrawal);
+  const { account: _account, address: _address, provider: _provider, atMs: _atMs, ...told } = withdrawal;
+  call.log.append({ kind: 'withdrawal-created', account, ...told }, nowMs);
   return done([], profile === 'live' ? 201 : 200);
-}
-
-function carryOut(withdrawal: Withdrawal, { data, log }: ExchangeState): void {
-  const { account, ticker, uniqueId, amount, fee, network, atMs } = withdrawal;
-  move(data.purses, account, WITHDRAWN, ticker, decimal(amount));
-  move(data.purses, account, FEES, ticker, decimal(fee));
-  addRecord(data.withdrawals, account, uniqueId, withdrawal);
-  log.append({ kind: 'withdrawal-created', account, uniqueId, ticker, amount, fee, network }, atMs);
-}
+};
 
 function providerFlaw({ ticker, providers }: Asset, given: unknown): Flaw | null {
   const isKnown = providers.length === 0 || providers.some((provider) => provider === given);
   return unless(isKnown, 'provider', `Unsupported provider. ${ticker} has: ${providers.join(', ')}.`);
 }
 
-function amountFlaw(
-  call: Call,
-  { ticker, precision, withdrawFee }: Asset,
-  amount: Decimal,
-  isFeeWithin: boolean,
-): Flaw | null {
-  const demand = (isRight: boolean, liveCode: number, message: string) =>
-    unless(isRight, 'amount', message, { code: CODES.amount, liveCode });
+function amountFlaw(call: Call, asset: Asset, amount: Decimal, isFeeWithin: boolean): Flaw | null {
+  const { ticker, precision, withdrawFee } = asset;
   const fee = decimal(withdrawFee);
   const balance = availableOf(call, call.account, ticker);
   const isEnough = balance >= (isFeeWithin ? amount : amount + fee);
   const lacking = `Not enough money, ${ticker} balance = ${formatDecimal(balance)}, fee = ${withdrawFee}`;
-  const isAboveFee = !isFeeWithin || amount > fee;
-  return (
-    demand(amount > 0n, LIVE.tooSmall, 'must be greater than 0.') ??
-    demand(
-      fitsDigits(amount, precision),
-      LIVE.precision,
-      `may have at most ${precision} digits after the point.`,
-    ) ??
-    demand(isAboveFee, LIVE.tooSmall, `must be greater than the fee ${withdrawFee}.`) ??
-    demand(isEnough, LIVE.balance, lacking)
-  );
+  const digits = `may have at most ${precision} digits after the point.`;
+  const demands: readonly (readonly [isRight: boolean, liveCode: number, message: string])[] = [
+    [amount > 0n, LIVE.tooSmall, 'must be greater than 0.'],
+    [fitsDigits(amount, precision), LIVE.precision, digits],
+    [!isFeeWithin || amount > fee, LIVE.tooSmall, `must be greater than the fee ${withdrawFee}.`],
+    [isEnough, LIVE.balance, lacking],
+  ];
+  const missed = demands.find(([isRight]) => !isRight);
+  return missed ? flaw('amount', missed[2], { code: CODES.amount, liveCode: missed[1] }) : null;
 }
 
 /** As the live exchange words it; the document says only that the endpoint is disabled by default. */
@@ -145,7 +134,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
 };
 
 /** A deposit address: a new one every time, for accounts that this is enabled for; or the newest, or a first one. */
-export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
+export const giveAddress = (which: 'new' | 'newest') => (call: Call) => {
   const { account, body, nowMs, profile, data } = call;
   const isNew = which === 'new';
   if (isNew && !call.mayCreateAddresses(account)) return DISABLED;
@@ -177,7 +166,7 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
     call.log.append({ kind: 'address-created', ...event }, nowMs);
   }
   return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);
-}
+};
 
 function recordOf({ address, memo }: DepositAddress, { minDeposit }: Asset): unknown {
   const flexFee = { maxFee: '0', minFee: '0', percent: '0' };

@@ -51,22 +51,14 @@ function define(
 
 /** The operations of the API document. */
 export const OPERATIONS: readonly Operation[] = [
-  define('stock-market', 'v4/order/stock_market', 'trade', 10_000, (call) =>
-    fillAtOnce(call, 'stock market'),
-  ),
+  define('stock-market', 'v4/order/stock_market', 'trade', 10_000, fillAtOnce('stock market')),
   // The document shows no field of it; live: as that exchange's own history below.
-  define('order-history', 'v4/accounts/orders', 'bearer', null, (call) =>
-    readHistory(call, call.profile === 'live'),
-  ),
-  define('withdraw-pay', 'v4/main-account/withdraw-pay', 'withdraw', 1000, (call) =>
-    createWithdrawal(call, 'on top'),
-  ),
+  define('order-history', 'v4/accounts/orders', 'bearer', null, readHistory('of the profile')),
+  define('withdraw-pay', 'v4/main-account/withdraw-pay', 'withdraw', 1000, createWithdrawal('on top')),
   define('kill-switch', 'v4/order/kill-switch', 'trade', 10_000, syncKillSwitch),
   define('my-codes', 'v4/main-account/codes/my', 'info', 1000, listMyCodes),
   define('hashrate', 'v4/mining/hashrate', 'info', 1000, readHashrate),
-  define('new-address', 'v4/main-account/create-new-address', 'deposit', 1000, (call) =>
-    giveAddress(call, 'new'),
-  ),
+  define('new-address', 'v4/main-account/create-new-address', 'deposit', 1000, giveAddress('new')),
   define('mining-pool', 'v4/public/mining-pool', 'none', 1000, readMiningPool),
   define('ping', 'v4/public/ping', 'none', 2000, () => done(['pong'])),
 ];
@@ -81,21 +73,17 @@ export const EXTRAS: readonly Operation[] = [
   define('time', 'v4/public/time', 'none', 2000, readTime),
   define('ticker', 'v1/public/ticker', 'none', 2000, readTicker),
   define('tickers', 'v4/public/ticker', 'none', 2000, readTickers),
-  define('limit-order', 'v4/order/new', 'trade', 10_000, (call) => placeLimitOrder(call, 'spot')),
-  define('collateral-order', 'v4/order/collateral/limit', 'trade', 10_000, (call) =>
-    placeLimitOrder(call, 'collateral'),
-  ),
-  define('market-order', 'v4/order/market', 'trade', 10_000, (call) => fillAtOnce(call, 'market')),
+  define('limit-order', 'v4/order/new', 'trade', 10_000, placeLimitOrder('spot')),
+  define('collateral-order', 'v4/order/collateral/limit', 'trade', 10_000, placeLimitOrder('collateral')),
+  define('market-order', 'v4/order/market', 'trade', 10_000, fillAtOnce('market')),
   define('cancel-order', 'v4/order/cancel', 'trade', 10_000, cancelOrder),
   define('cancel-all', 'v4/order/cancel/all', 'trade', 10_000, cancelAllOrders),
   define('open-orders', 'v4/orders', 'info', 1000, listOpenOrders),
-  define('trade-history', 'v4/trade-account/order/history', 'info', 1000, (call) => readHistory(call, true)),
+  define('trade-history', 'v4/trade-account/order/history', 'info', 1000, readHistory('grouped')),
   define('trade-balance', 'v4/trade-account/balance', 'info', 1000, readTradeBalance),
   define('main-balance', 'v4/main-account/balance', 'info', 1000, readMainBalance),
-  define('withdraw', 'v4/main-account/withdraw', 'withdraw', 1000, (call) =>
-    createWithdrawal(call, 'within'),
-  ),
-  define('address', 'v4/main-account/address', 'deposit', 1000, (call) => giveAddress(call, 'newest')),
+  define('withdraw', 'v4/main-account/withdraw', 'withdraw', 1000, createWithdrawal('within')),
+  define('address', 'v4/main-account/address', 'deposit', 1000, giveAddress('newest')),
 ];
 
 const BY_PATH = new Map([...OPERATIONS, ...EXTRAS].map((operation) => [operation.path, operation]));
@@ -161,14 +149,11 @@ export function createAnswerer(state: ExchangeState) {
   return (request: ExchangeRequest, how: How): Reply => {
     const operation = BY_PATH.get(pathOf(request));
     const notFound: Refusal = state.profile === 'live' ? { ...NOT_FOUND, form: 'empty' } : NOT_FOUND;
-    const answer: Answer = operation === undefined ? notFound : decide(operation, request, how);
+    const answer = operation === undefined ? notFound : decide(operation, request, how);
     if (answer.kind === 'refused') {
       const { key: _key, ...target } = targetOf(request);
-      const { status, code } = answer;
-      state.log.append(
-        { kind: 'request-refused', ...target, status, code, why: reasonOf(answer) },
-        how.nowMs,
-      );
+      const refused = { ...target, status: answer.status, code: answer.code, why: reasonOf(answer) };
+      state.log.append({ kind: 'request-refused', ...refused }, how.nowMs);
     }
     const isPublic = operation?.method === 'GET' || pathOf(request).startsWith('/api/v4/public/');
     return renderAnswer(answer, isPublic ? 'public' : 'private');

@@ -54,10 +54,8 @@ const SIDES = [
   { live: "field should contain only 'buy' or 'sell' values." },
 ] as const;
 
-type OrderFields = Exclude<ReturnType<typeof readOrderFields>, { readonly flaws: unknown }>;
-
-/** Reads the fields of an order, or says what is wrong with their form. `stp` is as the profile's replies name it. */
-function readOrderFields(body: Call['body'], profile: Profile, hasPrice: boolean) {
+/** Reads the order of a request, or says what is wrong with its form. `stp` is as the profile's replies name it. */
+function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: boolean) {
   const { market, side, stp } = body;
   const amount = readDecimal(body['amount']);
   const price = hasPrice ? readDecimal(body['price']) : 0n;
@@ -72,14 +70,22 @@ function readOrderFields(body: Call['body'], profile: Profile, hasPrice: boolean
   ]);
   if (flaws.length > 0 || amount === null || price === null) return { flaws };
   const mode = typeof stp === 'string' ? stp : 'no';
-  return {
+  const order: RestingOrder = {
+    id: data.lastOrderId + 1,
+    account,
     market: String(market),
-    side: side === 'buy' ? ('buy' as const) : ('sell' as const),
-    amount,
-    price,
-    clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
-    stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
+    type: 'spot',
+    side: side === 'buy' ? 'buy' : 'sell',
+    amount: formatDecimal(amount),
+    price: formatDecimal(price),
+    placed: {
+      clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
+      atMs: nowMs,
+      stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
+      postOnly: body['postOnly'] === true,
+    },
   };
+  return { order, amount, price };
 }
 
 function numberFlaw(field: string, value: unknown): Flaw | null {
@@ -109,8 +115,8 @@ function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
-function repeatFlaw({ clientOrderId }: OrderFields, { account, profile, data }: Call): Flaw | null {
-  if (clientOrderId === '') return null;
+function repeatFlaw({ account, placed }: RestingOrder, { profile, data }: Call): Flaw | null {
+  const clientOrderId = placed?.clientOrderId ?? '';
   const id = data.clientOrderIds.get(account)?.get(clientOrderId);
   const isGone = id !== undefined && data.orders.get(account)?.has(String(id)) === true;
   if (id === undefined || (isGone && profile === 'live')) return null;
@@ -226,7 +232,9 @@ function select(orders: readonly MarketOrder[], asked: ReturnType<typeof readAsk
 const isId = (id: number, given: unknown) => given === id || given === String(id);
 
 /** The account's ended orders, newest first: in the form of the list of codes or, as live, records grouped by market. */
-export function readHistory({ account, body, profile, data }: Call, isGrouped: boolean): Answer {
+export const readHistory = (form: 'grouped' | 'of the profile') => (call: Call) => {
+  const { account, body, profile, data } = call;
+  const isGrouped = form === 'grouped' || profile === 'live';
   const asked = readAsked(body, profile);
   const { market, clientOrderId, orderId, limit, offset } = asked;
   const isText = isGrouped && typeof orderId === 'string' && /^\d{1,15}$/.test(orderId);
@@ -238,59 +246,54 @@ export function readHistory({ account, body, profile, data }: Call, isGrouped: b
   ]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
   const { found, page } = select(recordsOf(data.orders, account), asked);
-  if (!isGrouped)
-    return done({
-      total: found.length,
-      data: page.map((order) => orderReply(order, profile)),
-      limit,
-      offset,
-    });
+  const replies = page.map((order) => orderReply(order, profile));
+  if (!isGrouped) return done({ total: found.length, data: replies, limit, offset });
   const markets = Map.groupBy(page, (order) => order.market);
   return done(Object.fromEntries(Array.from(markets, ([name, own]) => [name, own.map(historyRecord)])));
-}
+};
 
 /**
  * A market order, which fills at once or is refused. Buys are counted in the quote currency, and what is less than a
  * step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
  */
-export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
+export const fillAtOnce = (type: 'market' | 'stock market') => (call: Call) => {
   const { nowMs, profile } = call;
-  const fields = readOrderFields(call.body, profile, false);
-  if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
-  const { market, side, amount } = fields;
+  const read = readOrder(call, false);
+  if ('flaws' in read) return refuseOrder('form', read.flaws, profile);
+  const { market, side } = read.order;
   const terms = call.termsOf(market);
   if (terms === null) return refuseOrder('inner', [NO_MARKET], profile);
   const inMoney = side === 'buy' && (type === 'market' || profile === 'documented');
-  const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
-  const order = orderOf(call, fields, 'spot', stock, terms.price);
+  const stock = inMoney ? divideDown(read.amount, terms.price, terms.stockPrecision) : read.amount;
+  const order = { ...read.order, amount: formatDecimal(stock), price: formatDecimal(terms.price) };
   const flaws = flawsAmong([
-    sizeFlaw(amount, terms, inMoney) ?? balanceFlaw(order, call),
-    repeatFlaw(fields, call),
+    sizeFlaw(read.amount, terms, inMoney) ?? balanceFlaw(order, call),
+    repeatFlaw(order, call),
   ]);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const deal = filledOf(call, order, nowMs);
-  const left = formatDecimal(inMoney ? amount - decimal(deal.dealMoney) : 0n);
-  const filled = { ...deal, type, amount: formatDecimal(amount), left, postOnly: false };
+  const left = formatDecimal(inMoney ? read.amount - decimal(deal.dealMoney) : 0n);
+  const filled = { ...deal, type, amount: formatDecimal(read.amount), left, postOnly: false };
   takeId(order, call);
   settle(filled, call);
   return done(orderReply(filled, profile));
-}
+};
 
 /**
  * A limit order. On the spot market it holds back what it will cost, and is filled as soon as its price meets that of the
  * market. A collateral order, for margin, or for futures at a `_PERP` market, rests until it is cancelled.
  */
-export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
+export const placeLimitOrder = (book: 'spot' | 'collateral') => (call: Call) => {
   const { account, body, nowMs, profile, data } = call;
-  const fields = readOrderFields(body, profile, true);
-  if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
-  const { price } = fields;
-  const collateral = fields.market.endsWith('_PERP') ? 'futures' : 'margin';
+  const read = readOrder(call, true);
+  if ('flaws' in read) return refuseOrder('form', read.flaws, profile);
+  const { market, side } = read.order;
+  const collateral = market.endsWith('_PERP') ? 'futures' : 'margin';
   const type = book === 'spot' ? 'spot' : collateral;
-  const order = orderOf(call, fields, type, fields.amount, price);
-  const terms = call.termsOf(order.market);
-  const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
-  const flaws = innerFlaws(fields, order, meets, call);
+  const order: RestingOrder = { ...read.order, type };
+  const terms = call.termsOf(market);
+  const meets = type === 'spot' && terms !== null && isMet(side, read.price, terms.price);
+  const flaws = innerFlaws(order, meets, call);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const ioc = body['ioc'] === true;
   takeId(order, call);
@@ -303,19 +306,7 @@ export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer
   if (ioc) addRecord(data.orders, account, String(order.id), view);
   else addResting(call, order, nowMs);
   return done(orderReply(view, profile));
-}
-
-function orderOf(
-  { account, body, nowMs, data }: Call,
-  { market, side, clientOrderId, stp }: OrderFields,
-  type: RestingOrder['type'],
-  amount: Decimal,
-  price: Decimal,
-): RestingOrder {
-  const placed = { clientOrderId, atMs: nowMs, stp, postOnly: body['postOnly'] === true };
-  const amounts = { amount: formatDecimal(amount), price: formatDecimal(price) };
-  return { id: data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
-}
+};
 
 /** Remembers that the id of an order, and its `client_order_id`, are used. */
 function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState): void {
@@ -342,15 +333,15 @@ export function fillMetOrders(state: ExchangeState, market: string, nowMs: numbe
   }
 }
 
-function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
+function innerFlaws(order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
   const terms = call.termsOf(order.market);
   if (terms === null && !(order.type === 'futures' && call.hasMarket(order.market))) return [NO_MARKET];
-  const sizes = terms && (sizeFlaw(fields.amount, terms, false) ?? totalFlaw(order, terms));
+  const sizes = terms && (sizeFlaw(decimal(order.amount), terms, false) ?? totalFlaw(order, terms));
   const isRefusedAsMet = meets && order.placed?.postOnly === true;
   return flawsAmong([
     sizes ?? (order.type === 'spot' ? balanceFlaw(order, call) : null),
     unless(!isRefusedAsMet, 'postOnly', 'A post-only order may not be filled at once.'),
-    repeatFlaw(fields, call),
+    repeatFlaw(order, call),
   ]);
 }
 
