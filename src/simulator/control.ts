@@ -103,10 +103,9 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
   const readings = {
     state() {
       const now = nowMs();
-      const secondsLeft = (dueMs: number) => Math.max(0, dueMs - now) / 1000;
       const timers = exchange
         .timers()
-        .map(({ dueMs, ...timer }) => ({ ...timer, secondsLeft: secondsLeft(dueMs) }));
+        .map(({ dueMs, ...timer }) => ({ ...timer, secondsLeft: Math.max(0, dueMs - now) / 1000 }));
       const [orders, faults, lastSeq] = [exchange.orders(), parts.activeFaults(), log.lastSeq()];
       return { nowMs: now, profile, markets, lastSeq, timers, orders, faults };
     },

@@ -148,17 +148,19 @@ function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
 }
 
-type Canceller = 'kill-switch' | 'request';
-
 /** Takes an order out of the book, puts it into the log, and into the history if a bot placed it. */
-export function cancel(state: ExchangeState, order: RestingOrder, by: Canceller, nowMs: number): void {
+export function cancel(
+  state: ExchangeState,
+  order: RestingOrder,
+  by: 'kill-switch' | 'request',
+  nowMs: number,
+): MarketOrder {
   const { account, id: orderId, market, type, placed } = order;
+  const ended: MarketOrder = { ...viewOf(state, order), status: 'CANCELED', endedAtMs: nowMs };
   state.data.book.delete(orderId);
-  if (placed !== null) {
-    const ended: MarketOrder = { ...viewOf(state, order), status: 'CANCELED', endedAtMs: nowMs };
-    addRecord(state.data.orders, account, String(orderId), ended);
-  }
+  if (placed !== null) addRecord(state.data.orders, account, String(orderId), ended);
   state.log.append({ kind: 'order-cancelled', account, orderId, market, type, by }, nowMs);
+  return ended;
 }
 
 /** Nothing of the order is filled. */
@@ -406,8 +408,7 @@ export function cancelOrder(call: Call): Answer {
     const unknown = flaw('order_id', 'Unexecuted order was not found.', { liveCode: 2 });
     return refuseFields('inner', [unknown], profile);
   }
-  cancel(call, order, 'request', nowMs);
-  return done(orderReply({ ...viewOf(call, order), status: 'CANCELED' }, profile));
+  return done(orderReply(cancel(call, order, 'request', nowMs), profile));
 }
 
 /** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */

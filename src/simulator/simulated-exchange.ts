@@ -1,22 +1,12 @@
 import type { Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
-import {
-  type Amounts,
-  allRecords,
-  booksOf,
-  DEMO_BALANCES,
-  type KillSwitchTimer,
-  type OrderRequest,
-  type RestingOrder,
-  setBalance,
-} from './holdings.ts';
+import { allRecords, booksOf, DEMO_BALANCES, type OrderRequest, setBalance } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
 import { createAnswerer, targetOf } from './operations.ts';
 import { fillMetOrders } from './orders.ts';
 import {
   type ApiKey,
   addResting,
-  type Call,
   createState,
   DEFAULT_ACCOUNT,
   type ExchangeOptions,
@@ -26,7 +16,6 @@ import {
 
 export { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from './state.ts';
 
-type Grant = Call['grantSeconds'];
 export type SimulatedExchange = ReturnType<typeof createSimulatedExchange>;
 
 /**
@@ -54,7 +43,12 @@ export function createSimulatedExchange(options: ExchangeOptions = {}) {
      * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
      * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
      */
-    handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend', grantSeconds: Grant = null): Reply {
+    handle(
+      request: ExchangeRequest,
+      nowMs: number,
+      pretend?: 'pretend',
+      grantSeconds: number | null = null,
+    ): Reply {
       fireDueTimers(state, nowMs);
       return answer(request, { nowMs, isPretended: pretend !== undefined, grantSeconds });
     },
@@ -80,15 +74,17 @@ function controls(state: ExchangeState) {
         setBalance(purses, key.account, currency, decimal(amount));
     },
     hasKey: (name: string): boolean => state.data.keys.has(name),
-    placeOrder(order: OrderRequest, nowMs: number, account = DEFAULT_ACCOUNT): RestingOrder {
-      const { market, type, side, amount, price } = order;
+    placeOrder(
+      { market, type, side, amount, price }: OrderRequest,
+      nowMs: number,
+      account = DEFAULT_ACCOUNT,
+    ) {
       state.data.lastOrderId += 1;
-      const placed = { id: state.data.lastOrderId, account, market, type, side, amount, price, placed: null };
-      addResting(state, placed, nowMs);
-      return placed;
+      const id = state.data.lastOrderId;
+      return addResting(state, { id, account, market, type, side, amount, price, placed: null }, nowMs);
     },
-    orders: (): readonly RestingOrder[] => [...state.data.book.values()],
-    timers: (): readonly KillSwitchTimer[] => [...state.data.timers.values()],
+    orders: () => [...state.data.book.values()],
+    timers: () => [...state.data.timers.values()],
     /** Every balance, and where all the money is. */
     books: () => booksOf(state.data.purses),
     /** Deposits or takes out what is missing or too much. Throws a RangeError where `amount` is no decimal string. */
@@ -97,7 +93,7 @@ function controls(state: ExchangeState) {
       log.append({ kind: 'balance-set', account, currency, amount }, nowMs);
     },
     /** The prices at which market orders are filled, by market; those of other markets are 100. */
-    prices: (): Amounts =>
+    prices: (): Readonly<Record<string, string>> =>
       Object.fromEntries(Array.from(state.data.prices, ([market, price]) => [market, formatDecimal(price)])),
     /**
      * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string. A

@@ -115,40 +115,9 @@ export const createNonces = () => ({
   texts: new Set<string>(),
 });
 
-/** Everything that changes, as plain data, so that it can be copied and put back. */
-const createData = (
-  keys: readonly ApiKey[],
-  balances: Readonly<Record<string, Amounts>>,
-  terms: ReadonlyMap<string, Terms>,
-) => ({
-  keys: new Map(keys.map((key) => [key.key, key])),
-  nonces: new Map<string, ReturnType<typeof createNonces>>(),
-  /** The moments of accepted requests by operation and account, as a ring. */
-  windows: new Map<string, { readonly accepted: number[]; oldest: number }>(),
-  /** By account and market; in the order of their first arming. */
-  timers: new Map<string, KillSwitchTimer>(),
-  /** No timer fires before this, Unix milliseconds. */
-  soonestMs: Number.POSITIVE_INFINITY,
-  /** Resting orders by id, oldest first. */
-  book: new Map<number, RestingOrder>(),
-  lastOrderId: 0,
-  lastAddress: 0,
-  purses: createPurses(balances),
-  /** By order id. */
-  orders: new Map() as Records<MarketOrder>,
-  /** Order ids by `client_order_id`. */
-  clientOrderIds: new Map() as Records<number>,
-  /** By `unique_id`. */
-  withdrawals: new Map() as Records<Withdrawal>,
-  /** By address. */
-  addresses: new Map() as Records<DepositAddress>,
-  /** At which market orders are filled, by market. */
-  prices: new Map(Array.from(terms, ([market, { price }]) => [market, price])),
-});
-export type Data = ReturnType<typeof createData>;
-
 /** What operations read and change. */
 export type ExchangeState = ReturnType<typeof createState>;
+export type Data = ExchangeState['data'];
 
 export function createState(options: ExchangeOptions) {
   const { markets = 'any', keys = [DEMO_KEY], tokens = [DEMO_TOKEN], newAddresses = false } = options;
@@ -160,7 +129,29 @@ export function createState(options: ExchangeOptions) {
   const named = createTerms(hasMarket, terms);
   const anyMarkets = new Set([...DEMO_MARKETS, ...Object.keys(terms)].filter(hasMarket));
   const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
-  const data = createData(keys, options.balances ?? Object.fromEntries(demo), named);
+  /** Everything that changes, as plain data, so that it can be copied and put back. */
+  const data = {
+    keys: new Map(keys.map((key) => [key.key, key])),
+    nonces: new Map<string, ReturnType<typeof createNonces>>(),
+    /** The moments of accepted requests by operation and account, as a ring. */
+    windows: new Map<string, { readonly accepted: number[]; oldest: number }>(),
+    /** By account and market; in the order of their first arming. */
+    timers: new Map<string, KillSwitchTimer>(),
+    /** No timer fires before this, Unix milliseconds. */
+    soonestMs: Number.POSITIVE_INFINITY,
+    /** Resting orders by id, oldest first. */
+    book: new Map<number, RestingOrder>(),
+    lastOrderId: 0,
+    lastAddress: 0,
+    purses: createPurses(options.balances ?? Object.fromEntries(demo)),
+    orders: new Map() as Records<MarketOrder>,
+    /** Order ids by `client_order_id`. */
+    clientOrderIds: new Map() as Records<number>,
+    withdrawals: new Map() as Records<Withdrawal>,
+    addresses: new Map() as Records<DepositAddress>,
+    /** At which market orders are filled, by market. */
+    prices: new Map(Array.from(named, ([market, { price }]) => [market, price])),
+  };
   const given = { profile, startTimeRounding, cancellationDelayMs, seed, codes, limits, checkSignatures };
   const state = {
     ...given,
@@ -195,17 +186,15 @@ export interface Call extends ExchangeState {
   readonly grantSeconds: number | null;
 }
 
-export function addResting({ data, log }: ExchangeState, order: RestingOrder, nowMs: number): void {
+export function addResting({ data, log }: ExchangeState, order: RestingOrder, nowMs: number): RestingOrder {
   const { account, market, id: orderId, type, side, amount, price } = order;
   data.book.set(orderId, order);
   log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, nowMs);
+  return order;
 }
 
 /** What an order of the spot market takes out of the balance when it is filled: a buy with its fee. */
-export function costOf(
-  { termsOf }: ExchangeState,
-  { market, side, amount, price }: Pick<OrderRequest, 'market' | 'side' | 'amount' | 'price'>,
-): { readonly currency: string; readonly cost: Decimal } {
+export function costOf({ termsOf }: ExchangeState, { market, side, amount, price }: OrderRequest) {
   const [base = '', quote = ''] = market.split('_');
   const stock = decimal(amount);
   if (side === 'sell') return { currency: base, cost: stock };
