@@ -48,14 +48,11 @@ const SCOPE = {
   forMs: Type.Optional(DURATION),
 };
 
-/**
- * What a fault adds to what those before it did; null: nothing. `random`: a number in [0, 1). `leftMs`: how long the
- * fault lasts yet.
- */
+/** What a fault adds to what those before it did. `random`: a number in [0, 1). `leftMs`: how long it lasts yet. */
 type Effect<Fields> = (
   fault: Fields,
   hit: { faultId: number; before: Treatment; random: number; leftMs: number },
-) => Partial<Treatment> | null;
+) => Partial<Treatment>;
 
 /** Its name, its fields beside those of every fault, and what it does. */
 function kind<Name extends string, Fields extends TProperties>(
@@ -67,15 +64,13 @@ function kind<Name extends string, Fields extends TProperties>(
   return { name, shape: Type.Object(properties, { additionalProperties: false }), effect };
 }
 
-/** A kind that decides what is carried out and told: of two such faults the earlier one wins. */
+/** A kind that decides what is carried out and told. */
 function deciding<Name extends string, Fields extends TProperties>(
   name: Name,
   fields: Fields,
   verdictOf: (fault: Static<TObject<Fields>>, faultId: number) => Verdict,
 ) {
-  return kind(name, fields, (fault, { before, faultId }) =>
-    before.verdict === null ? { verdict: verdictOf(fault, faultId) } : null,
-  );
+  return kind(name, fields, (fault, { faultId }) => ({ verdict: verdictOf(fault, faultId) }));
 }
 
 /** Answered in the exchange's place: not carried out. */
@@ -111,75 +106,54 @@ const KINDS = [
   kind(
     'hang',
     { ms: Type.Optional(DURATION), mode: oneOf('drop', 'hold') },
-    ({ ms = Infinity, mode }, { before, faultId, leftMs }) => {
-      const hang = { faultId, ms: Math.min(ms, leftMs), endsWithFault: leftMs <= ms, mode };
-      return before.hang === null ? { hang } : null;
-    },
+    ({ ms = Infinity, mode }, { faultId, leftMs }) => ({
+      hang: { faultId, ms: Math.min(ms, leftMs), endsWithFault: leftMs <= ms, mode },
+    }),
   ),
-  /** Resets the connection before or after the request was carried out. */
   deciding('reset', { when: oneOf('before', 'after') }, ({ when }) => ({
     apply: when === 'after' ? 'yes' : 'no',
     tell: () => null,
   })),
-  /**
-   * A status as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from 500 on that of
-   * the server itself. Not carried out.
-   */
   deciding(
     'status',
     { status: whole(400, 599), body: Type.Optional(oneOf('json', 'html')) },
     ({ status, body }) => instead(statusReply(status, body)),
   ),
-  /** A refusal of the API, 422 with code 30 unless told otherwise; not carried out. */
   deciding(
     'refusal',
     {
       status: Type.Optional(whole(400, 499)),
       code: Type.Optional(whole(0)),
       message: Type.Optional(TEXT),
-      /** Messages per parameter. */
       errors: Type.Optional(Type.Record(Type.String(), Type.Array(TEXT), MESSAGES)),
     },
     ({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
       instead(jsonReply(status, { code, message, errors })),
   ),
   /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
-  kind('grant', { seconds: whole(1, 86_400) }, ({ seconds }, { before }) =>
-    before.grantSeconds === null ? { grantSeconds: seconds } : null,
-  ),
+  kind('grant', { seconds: whole(1, 86_400) }, ({ seconds }) => ({ grantSeconds: seconds })),
   /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
   deciding('cache', {}, (_, faultId) => ({ cachedBy: faultId })),
-  /** The gateway's 429 page; not carried out. */
   always('throttle', instead(gatewayPage(429, 'Too Many Requests'))),
-  /** The 429 with JSON that a stale nonce gets; not carried out. */
   always('stale-nonce', instead(renderAnswer(STALE, 'private'))),
-  /** The gateway's 503 page; not carried out. */
   always('maintenance', instead(gatewayPage(503, 'Service Temporarily Unavailable'))),
-  /** 200 with bytes that are not JSON; carried out. */
   always('garbage', afterwards({ ...jsonReply(200, null), body: NO_JSON })),
   /** Half of the reply, although its length was announced; then the connection is closed. Carried out. */
   always('cut-off', { isCutOff: true }),
   /** The good reply with more than 64 KiB of white space after it; carried out. */
   always('oversize', { tell: oversized }),
-  /** 200 with a JSON object that fits no operation; carried out. */
   always('wrong-shape', afterwards(jsonReply(200, { code: 0 }))),
-  /** Carried out, but answered with a 500. */
   always('unacknowledged', afterwards(statusReply(500))),
-  /** The good reply, but nothing was carried out. */
   always('lie', { apply: 'pretend' }),
-  /** The good reply, its body spread over `ms`. */
   kind('slow-body', { ms: DURATION }, ({ ms }, { before }) => ({ bodyMs: before.bodyMs + ms })),
-  /** A 302; not carried out. */
   deciding('redirect', { location: Type.Optional(LOCATION) }, ({ location = '/api/v4/public/ping' }) =>
     instead({ status: 302, headers: { location }, body: '' }),
   ),
-  /** The 401 of a wrong key; not carried out. */
   always('unauthorised', instead(renderAnswer(UNAUTHORISED, 'private'))),
-  /** The 403 of a key without permission; not carried out. */
   always('forbidden', instead(renderAnswer(FORBIDDEN, 'private'))),
 ] as const;
 
-/** A fault as data: what is sent to `POST /simulator/faults`. */
+/** What is sent to `POST /simulator/faults`. */
 export type Fault = Static<(typeof KINDS)[number]['shape']>;
 export type FaultKind = Fault['kind'];
 
@@ -217,7 +191,6 @@ export interface Treatment {
   readonly hits: readonly { readonly faultId: number; readonly kind: FaultKind }[];
 }
 
-/** What one fault makes of a request and its answer. */
 export interface Verdict {
   /** Default `yes`. */
   readonly apply?: 'yes' | 'no' | 'pretend';
@@ -232,6 +205,8 @@ export interface Verdict {
 const NO_DELAY = { waitMs: 0, replyWaitMs: 0, bodyMs: 0 };
 /** What is done with a request that no fault hits. */
 const UNTOUCHED: Treatment = { ...NO_DELAY, hang: null, grantSeconds: null, verdict: null, hits: [] };
+/** Of two faults that decide one of these, the earlier one wins. */
+const DECIDED_ONCE = ['hang', 'grantSeconds', 'verdict'] as const;
 
 /** Every kind of fault, for the pages and messages that list them. */
 export const FAULT_KINDS: readonly FaultKind[] = KINDS.map(({ name }) => name);
@@ -284,7 +259,6 @@ export function createFaultPlan(seed: number) {
       planned = [...planned, added];
       return added;
     },
-    /** Ends every fault and returns how many there were. */
     clear(): number {
       const ended = planned.length;
       planned = [];
@@ -294,7 +268,6 @@ export function createFaultPlan(seed: number) {
       prune(nowMs);
       return planned.map(({ id, fault, hits, endsAtMs }) => ({ id, fault, hits, endsAtMs }));
     },
-    /** Decides what becomes of one request. */
     treat(target: RequestTarget, nowMs: number): Treatment {
       prune(nowMs);
       let treatment = UNTOUCHED;
@@ -309,8 +282,8 @@ export function createFaultPlan(seed: number) {
         if (chance >= (candidate.fault.probability ?? 1)) continue;
         const { fault, id: faultId, endsAtMs } = candidate;
         const leftMs = (endsAtMs ?? Infinity) - nowMs;
-        const added = EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs });
-        if (added === null) continue;
+        const added = EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs }) ?? {};
+        if (DECIDED_ONCE.some((part) => part in added && treatment[part] !== null)) continue;
         candidate.hits += 1;
         treatment = { ...treatment, ...added, hits: [...treatment.hits, { faultId, kind: fault.kind }] };
       }
@@ -319,13 +292,12 @@ export function createFaultPlan(seed: number) {
   };
 }
 
-/** Whether a fault's `match` admits a request. */
 function isMatch({ match = {} }: Fault, target: RequestTarget): boolean {
   const names = ['operation', 'market', 'key'] as const;
   return names.every((name) => match[name] === undefined || match[name] === target[name]);
 }
 
-/** The JSON from 500 on is what the live exchange sends with a 500. */
+/** A page of the gateway, or the JSON of the API; from 500 on that of the live exchange's server itself. */
 function statusReply(status: number, body: 'json' | 'html' = 'json'): CannedReply {
   const title = STATUS_CODES[status] ?? (status < 500 ? 'Client Error' : 'Server Error');
   if (body === 'html') return gatewayPage(status, title);
