@@ -97,8 +97,10 @@ function spell(field: string, profile: Profile): string {
   return profile === 'live' ? field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : field;
 }
 
+type Body = Readonly<Record<string, unknown>>;
+
 /** The value of a field; the live profile takes either spelling, because clients of the live exchange use theirs. */
-export function fieldOf(body: Readonly<Record<string, unknown>>, field: string, profile: Profile): unknown {
+export function fieldOf(body: Body, field: string, profile: Profile): unknown {
   return body[spell(field, profile)] ?? body[field];
 }
 
@@ -139,33 +141,42 @@ export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
   return found.filter((one) => one !== null);
 }
 
-/** What is wrong with a field that must be a text with something in it; null where nothing is. */
-export function textFlaw(field: string, value: unknown): Flaw | null {
-  if (value === undefined || value === null || value === '') return flaw(field, 'field is required.');
-  return typeof value === 'string' ? null : flaw(field, 'must be a string.');
-}
-
-/** The same for a text that may be left out: then it is not required, whatever stands in its place. */
-export function optionalTextFlaw(field: string, value: unknown): Flaw | null {
-  if (value === undefined || (typeof value === 'string' && value !== '')) return null;
-  return flaw(field, value === '' ? 'must not be an empty string.' : 'must be a string.');
-}
-
-/** What is wrong with a whole number from `min` to `max` that may be left out; null where nothing is. */
-export function integerFlaw(field: string, value: unknown, min: number, max: number): Flaw | null {
-  if (value === undefined) return null;
-  if (typeof value !== 'number' || !Number.isSafeInteger(value)) return flaw(field, 'must be an integer.');
-  if (value < min) return flaw(field, `must be at least ${min}.`);
-  return unless(value <= max, field, `may not be greater than ${max}.`);
-}
-
-export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | null)[] {
-  return [integerFlaw('limit', limit, 1, 100), integerFlaw('offset', offset, 0, 10_000)];
-}
-
-/** The part of a list that a right `limit` and `offset` ask for. */
-export function pageOf<T>(all: readonly T[], limit: unknown, offset: unknown): readonly T[] {
-  return all.slice(Number(offset), Number(offset) + Number(limit));
+/** Reads fields of a body and gathers what is wrong with their form. What was read counts where nothing is. */
+export function readForm({ body, profile }: { readonly body: Body; readonly profile: Profile }) {
+  const flaws: Flaw[] = [];
+  const note = (found: Flaw | null) => found !== null && flaws.push(found);
+  /** A whole number from `min` to `max`, or `unset` where it is left out. */
+  const integer = (field: string, min: number, max: number, unset: number): number => {
+    const given = fieldOf(body, field, profile);
+    const value = given === undefined ? unset : given;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) note(flaw(field, 'must be an integer.'));
+    else if (value < min) note(flaw(field, `must be at least ${min}.`));
+    else if (value > max) note(flaw(field, `may not be greater than ${max}.`));
+    return typeof value === 'number' ? value : unset;
+  };
+  return {
+    flaws,
+    integer,
+    page: (limit: number) => ({
+      limit: integer('limit', 1, 100, limit),
+      offset: integer('offset', 0, 10_000, 0),
+    }),
+    /** A text with something in it. `problem`: what else may be wrong with it. */
+    text(field: string, problem: (text: string) => Flaw | null = () => null): string {
+      const value = fieldOf(body, field, profile);
+      if (value === undefined || value === null || value === '') note(flaw(field, 'field is required.'));
+      else note(typeof value === 'string' ? problem(value) : flaw(field, 'must be a string.'));
+      return typeof value === 'string' ? value : '';
+    },
+    /** The same for a text that may be left out: then it is not required, whatever stands in its place. */
+    optionalText(field: string, problem: (text: string) => Flaw | null = () => null): string | undefined {
+      const value = fieldOf(body, field, profile);
+      if (value === '') note(flaw(field, 'must not be an empty string.'));
+      else if (typeof value === 'string') note(problem(value));
+      else if (value !== undefined) note(flaw(field, 'must be a string.'));
+      return typeof value === 'string' ? value : undefined;
+    },
+  };
 }
 
 /** What is wrong with a field of an order that must be there; null where nothing is. */

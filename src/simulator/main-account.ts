@@ -4,15 +4,11 @@ import {
   CODES,
   done,
   type Flaw,
-  fieldOf,
   flaw,
   flawsAmong,
-  optionalTextFlaw,
-  pageFlaws,
-  pageOf,
+  readForm,
   refuse,
   refuseFields,
-  textFlaw,
   unless,
 } from './answer.ts';
 import { type Decimal, decimal, fitsDigits, formatDecimal, parseDecimal, stepOf } from './decimal.ts';
@@ -32,6 +28,9 @@ import { availableOf, type Call } from './state.ts';
 
 const MAX_UNIQUE_ID = 255;
 const LENGTH = `may not be longer than ${MAX_UNIQUE_ID} characters.`;
+const isShort = (id: string) => unless(id.length <= MAX_UNIQUE_ID, 'unique_id', LENGTH);
+const isNumeric = (text: string) =>
+  unless(parseDecimal(text) !== null, 'amount', 'must be a numeric string.', { code: CODES.amount });
 
 const UNKNOWN_TICKER = flaw('ticker', 'The selected ticker is invalid.');
 const CANNOT_WITHDRAW = 'The currency has can_deposit false and cannot be withdrawn.';
@@ -44,30 +43,26 @@ const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as co
  * empty array, as at the live exchange, there with 201. Every field is required but provider and network.
  */
 export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
-  const { account, body, nowMs, profile, data } = call;
+  const { account, nowMs, profile, data } = call;
   const isFeeWithin = fee === 'within';
-  const { ticker, address, provider, network: givenNetwork } = body;
-  const uniqueId = fieldOf(body, 'unique_id', profile);
-  const amount = parseDecimal(typeof body['amount'] === 'string' ? body['amount'] : '');
-  const numeric = flaw('amount', 'must be a numeric string.', { code: CODES.amount });
-  const form = flawsAmong([
-    textFlaw('ticker', ticker),
-    textFlaw('amount', body['amount']) ?? (amount === null ? numeric : null),
-    textFlaw('address', address),
-    textFlaw('unique_id', uniqueId) ?? unless(String(uniqueId).length <= MAX_UNIQUE_ID, 'unique_id', LENGTH),
-    optionalTextFlaw('provider', provider),
-    optionalTextFlaw('network', givenNetwork),
-  ]);
-  if (form.length > 0 || amount === null) return refuseFields('form', form, profile);
-  if (data.withdrawals.get(account)?.has(String(uniqueId)) === true) {
+  const form = readForm(call);
+  const ticker = form.text('ticker');
+  const given = form.text('amount', isNumeric);
+  const address = form.text('address');
+  const uniqueId = form.text('unique_id', isShort);
+  const provider = form.optionalText('provider');
+  const givenNetwork = form.optionalText('network');
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
+  if (data.withdrawals.get(account)?.has(uniqueId) === true) {
     const taken = flaw('unique_id', 'has already been taken.');
     return refuseFields(profile === 'live' ? 'form' : 'inner', [taken], profile);
   }
-  const asset = call.assets.get(String(ticker));
+  const asset = call.assets.get(ticker);
   const liveCode = LIVE.notWithdrawable;
   if (asset === undefined) return refuseFields('inner', [{ ...UNKNOWN_TICKER, liveCode }], profile);
-  const missing = asset.providers.length > 0 ? textFlaw('provider', provider) : null;
-  if (missing !== null) return refuseFields('form', [missing], profile);
+  if (asset.providers.length > 0 && provider === undefined)
+    return refuseFields('form', [flaw('provider', 'field is required.')], profile);
+  const amount = decimal(given);
   const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
     unless(asset.canDeposit, 'ticker', CANNOT_WITHDRAW, { liveCode }),
@@ -78,12 +73,12 @@ export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   if (flaws.length > 0) return refuseFields('inner', flaws, profile);
   const paid = isFeeWithin ? amount - decimal(asset.withdrawFee) : amount;
   const withdrawal: Withdrawal = {
-    uniqueId: String(uniqueId),
+    uniqueId,
     account,
     ticker: asset.ticker,
     amount: formatDecimal(paid),
     fee: asset.withdrawFee,
-    address: String(address),
+    address,
     network,
     provider: asset.providers.find((known) => known === provider) ?? null,
     atMs: nowMs,
@@ -135,17 +130,15 @@ const PREFIXES: Readonly<Record<string, string>> = {
 
 /** A deposit address: a new one every time, for accounts that this is enabled for; or the newest, or a first one. */
 export const giveAddress = (which: 'new' | 'newest') => (call: Call) => {
-  const { account, body, nowMs, profile, data } = call;
+  const { account, nowMs, profile, data } = call;
   const isNew = which === 'new';
   if (isNew && !call.mayCreateAddresses(account)) return DISABLED;
-  const { ticker, network: givenNetwork, type } = body;
-  const form = flawsAmong([
-    textFlaw('ticker', ticker),
-    optionalTextFlaw('network', givenNetwork),
-    optionalTextFlaw('type', type),
-  ]);
-  if (form.length > 0) return refuseFields('form', form, profile);
-  const asset = call.assets.get(String(ticker));
+  const form = readForm(call);
+  const ticker = form.text('ticker');
+  const givenNetwork = form.optionalText('network');
+  const type = form.optionalText('type');
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
+  const asset = call.assets.get(ticker);
   if (asset === undefined) return refuseFields('inner', [UNKNOWN_TICKER], profile);
   const { network, problem } = chooseNetwork(asset, givenNetwork);
   const flaws = flawsAmong([
@@ -158,7 +151,7 @@ export const giveAddress = (which: 'new' | 'newest') => (call: Call) => {
   const known = recordsOf(data.addresses, account).findLast(
     (one) => one.ticker === asset.ticker && one.network === network,
   );
-  const made = isNew || known === undefined ? makeAddress(call, asset, network) : known;
+  const made = isNew || known === undefined ? makeAddress(call, asset, network, type) : known;
   if (made !== known) {
     data.lastAddress += 1;
     addRecord(data.addresses, account, made.address, made);
@@ -175,9 +168,9 @@ function recordOf({ address, memo }: DepositAddress, { minDeposit }: Asset): unk
 }
 
 /** No alphabet of addresses has all letters of the word in the middle: a wallet refuses to send real money there. */
-function makeAddress({ account, body, data, seed }: Call, asset: Asset, network: string): DepositAddress {
+function makeAddress({ account, data, seed }: Call, asset: Asset, network: string, given?: string) {
   const { ticker, addressTypes = [] } = asset;
-  const type = addressTypes.find((known) => known === body['type']) ?? addressTypes[0] ?? null;
+  const type = addressTypes.find((known) => known === given) ?? addressTypes[0] ?? null;
   const kind = type === null ? network : `${network} ${type}`;
   const serial = data.lastAddress + 1;
   const random = createRandom(hashText(`${seed} address ${account} ${ticker} ${kind} ${serial}`));
@@ -193,17 +186,14 @@ function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | 
   return unless(isKnown, 'type', addressTypes.length === 0 ? problem : allowed);
 }
 
-/** That of the live exchange. */
-const CODES_LIMIT = 30;
-
 /** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. */
 export function listMyCodes(call: Call): Answer {
-  const { account, body, profile, seed, codes } = call;
-  const { limit = CODES_LIMIT, offset = 0 } = body;
-  const flaws = flawsAmong(pageFlaws(limit, offset));
-  if (flaws.length > 0) return refuseFields('form', flaws, profile);
+  const { account, profile, seed, codes } = call;
+  const form = readForm(call);
+  const { limit, offset } = form.page(30);
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
   const all = codesOf(seed, account, codes);
-  const page = { total: all.length, data: pageOf(all, limit, offset), limit, offset };
+  const page = { total: all.length, data: all.slice(offset, offset + limit), limit, offset };
   return done(page, profile === 'live' ? 201 : 200);
 }
 

@@ -3,12 +3,10 @@ import {
   type Answer,
   done,
   type Flaw,
-  flawsAmong,
-  integerFlaw,
-  optionalTextFlaw,
+  type Profile,
+  readForm,
   refuse,
   refuseFields,
-  textFlaw,
   unless,
 } from './answer.ts';
 import { createRandom } from './random.ts';
@@ -22,6 +20,7 @@ const MAX_POINTS = 1000;
 const LIVE_INTERVALS: readonly string[] = ['5m', '1h', '24h'];
 const BLOCK_SECONDS = 7200;
 const BLOCKS = 10;
+const { MIN_SAFE_INTEGER: MIN, MAX_SAFE_INTEGER: MAX } = Number;
 
 const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 
@@ -30,42 +29,43 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
  * name is a mining account. What is left out is as at the live exchange: `to` is now, `from` a day before it, `interval`
  * 1h. A range is invalid where it ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
-export function readHashrate({ body, nowMs, profile, seed }: Call): Answer {
+export function readHashrate(call: Call): Answer {
+  const { nowMs, profile, seed } = call;
   const now = Math.floor(nowMs / 1000);
-  const { account, interval, to = now } = body;
-  const { from = typeof to === 'number' ? to - DAY_SECONDS : 0 } = body;
-  const step = secondsOf(interval ?? '1h');
-  const flaws = flawsAmong([
-    textFlaw('account', account),
-    integerFlaw('from', from, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-    integerFlaw('to', to, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-    optionalTextFlaw('interval', interval) ?? intervalFlaw(interval, step, profile === 'live'),
-  ]);
-  if (flaws.length > 0) return refuseFields('form', flaws, profile);
-  const first = Math.ceil(Number(from) / step) * step;
-  const last = Math.min(Number(to), now);
+  const { to: given = now } = call.body;
+  const form = readForm(call);
+  const account = form.text('account');
+  const from = form.integer('from', MIN, MAX, typeof given === 'number' ? given - DAY_SECONDS : 0);
+  const to = form.integer('to', MIN, MAX, now);
+  const interval = form.optionalText('interval', (text) => intervalFlaw(text, profile)) ?? '1h';
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
+  const step = secondsOf(interval);
+  const first = Math.ceil(from / step) * step;
+  const last = Math.min(to, now);
   const points = Math.floor((last - first) / step) + 1;
-  if (Number(from) < 0 || Number(from) > last || points > MAX_POINTS) return INCORRECT_TIMESTAMP;
+  if (from < 0 || from > last || points > MAX_POINTS) return INCORRECT_TIMESTAMP;
   const hashrate = Array.from({ length: points }, (_, index) => {
     const timestamp = first + index * step;
-    return { timestamp, hashrate: rateAt(`${seed} ${String(account)}`, timestamp) };
+    return { timestamp, hashrate: rateAt(`${seed} ${account}`, timestamp) };
   });
   return done({ data: { account, hashrate } });
 }
 
 /** Whole minutes, hours or days, as `1h` is; NaN for anything else. The live exchange knows three. */
-function secondsOf(interval: unknown): number {
-  const [, count = '', unit = ''] =
-    /^([1-9]\d{0,3})([mhd])$/.exec(typeof interval === 'string' ? interval : '') ?? [];
+function secondsOf(interval: string): number {
+  const [, count = '', unit = ''] = /^([1-9]\d{0,3})([mhd])$/.exec(interval) ?? [];
   return Number(count) * (UNIT_SECONDS[unit] ?? Number.NaN);
 }
 
-function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | null {
-  const isLiveOne = LIVE_INTERVALS.some((known) => known === (interval ?? '1h'));
-  const oneOfThem = `one of ${LIVE_INTERVALS.join(', ')}`;
-  const allowed = isLive ? oneOfThem : 'minutes, hours or days, such as 5m, 1h or 1d';
-  const isKnown = Number.isFinite(step) && (!isLive || isLiveOne);
-  return unless(isKnown, 'interval', `must be ${allowed}.`);
+function intervalFlaw(interval: string, profile: Profile): Flaw | null {
+  if (profile === 'live')
+    return unless(
+      LIVE_INTERVALS.includes(interval),
+      'interval',
+      `must be one of ${LIVE_INTERVALS.join(', ')}.`,
+    );
+  const isKnown = Number.isFinite(secondsOf(interval));
+  return unless(isKnown, 'interval', 'must be minutes, hours or days, such as 5m, 1h or 1d.');
 }
 
 /** `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. */

@@ -6,13 +6,10 @@ import {
   fieldOf,
   flaw,
   flawsAmong,
-  integerFlaw,
   marketFlaw,
   NO_MARKET,
-  optionalTextFlaw,
   type Profile,
-  pageFlaws,
-  pageOf,
+  readForm,
   refuseFields,
   refuseOrder,
   requiredFlaw,
@@ -213,41 +210,38 @@ const quoteOf = (market: string) => market.slice(market.indexOf('_') + 1);
 const DEFAULT_LIMIT = 50;
 const OF_AMOUNT = { code: CODES.amount };
 
-/** Which orders a body asks for, and which part of them. */
-function readAsked(body: Call['body'], profile: Profile) {
-  const { market, limit = DEFAULT_LIMIT, offset = 0 } = body;
+/** Which orders a body asks for. */
+function readAsked({ body, profile }: Call) {
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
-  return { market, clientOrderId, orderId: fieldOf(body, 'order_id', profile), limit, offset };
+  return { market: body['market'], clientOrderId, orderId: fieldOf(body, 'order_id', profile) };
 }
 
-/** The orders that are asked for, and the part of them, newest first. Libraries of the live exchange send ids as text. */
-function select(orders: readonly MarketOrder[], asked: ReturnType<typeof readAsked>) {
-  const { market, clientOrderId, orderId, limit, offset } = asked;
-  const found = orders.toReversed().filter((order) => {
+/** The orders that are asked for, newest first. Libraries of the live exchange send ids as text. */
+function select(orders: readonly MarketOrder[], call: Call) {
+  const { market, clientOrderId, orderId } = readAsked(call);
+  return orders.toReversed().filter((order) => {
     const isOfMarket = market === undefined || order.market === market;
     const isNamed = clientOrderId === undefined || order.clientOrderId === clientOrderId;
     return isOfMarket && isNamed && (orderId === undefined || isId(order.orderId, orderId));
   });
-  return { found, page: pageOf(found, limit, offset) };
 }
 
 const isId = (id: number, given: unknown) => given === id || given === String(id);
 
 /** The account's ended orders, newest first: in the form of the list of codes or, as live, records grouped by market. */
 export const readHistory = (form: 'grouped' | 'of the profile') => (call: Call) => {
-  const { account, body, profile, data } = call;
+  const { account, profile, data } = call;
   const isGrouped = form === 'grouped' || profile === 'live';
-  const asked = readAsked(body, profile);
-  const { market, clientOrderId, orderId, limit, offset } = asked;
+  const fields = readForm(call);
+  const { limit, offset } = fields.page(DEFAULT_LIMIT);
+  fields.optionalText('market');
+  fields.optionalText('client_order_id');
+  const { orderId } = readAsked(call);
   const isText = isGrouped && typeof orderId === 'string' && /^\d{1,15}$/.test(orderId);
-  const flaws = flawsAmong([
-    ...pageFlaws(limit, offset),
-    optionalTextFlaw('market', market),
-    optionalTextFlaw('client_order_id', clientOrderId),
-    isText ? null : integerFlaw('order_id', orderId, 1, Number.MAX_SAFE_INTEGER),
-  ]);
-  if (flaws.length > 0) return refuseFields('form', flaws, profile);
-  const { found, page } = select(recordsOf(data.orders, account), asked);
+  if (!isText) fields.integer('order_id', 1, Number.MAX_SAFE_INTEGER, 1);
+  if (fields.flaws.length > 0) return refuseFields('form', fields.flaws, profile);
+  const found = select(recordsOf(data.orders, account), call);
+  const page = found.slice(offset, offset + limit);
   const replies = page.map((order) => orderReply(order, profile));
   if (!isGrouped) return done({ total: found.length, data: replies, limit, offset });
   const markets = Map.groupBy(page, (order) => order.market);
@@ -381,21 +375,20 @@ function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
 export function listOpenOrders(call: Call): Answer {
-  const { account, body, profile } = call;
-  const asked = readAsked(body, profile);
-  const flaws = flawsAmong([
-    optionalTextFlaw('market', asked.market),
-    ...pageFlaws(asked.limit, asked.offset),
-  ]);
-  if (flaws.length > 0) return refuseFields('form', flaws, profile);
+  const { account, profile } = call;
+  const form = readForm(call);
+  form.optionalText('market');
+  const { limit, offset } = form.page(DEFAULT_LIMIT);
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
   const views = restingOf(call, account).map((order) => viewOf(call, order));
-  return done(select(views, asked).page.map((order) => orderReply(order, profile)));
+  const page = select(views, call).slice(offset, offset + limit);
+  return done(page.map((order) => orderReply(order, profile)));
 }
 
 /** `POST /api/v4/order/cancel`: takes one order out of the book, by its id or its client's. */
 export function cancelOrder(call: Call): Answer {
-  const { account, body, profile, nowMs } = call;
-  const { market, orderId, clientOrderId } = readAsked(body, profile);
+  const { account, profile, nowMs } = call;
+  const { market, orderId, clientOrderId } = readAsked(call);
   const missing = flawsAmong([
     requiredFlaw('market', market),
     orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null) : null,
@@ -415,8 +408,9 @@ export function cancelOrder(call: Call): Answer {
 export function cancelAllOrders(call: Call): Answer {
   const { account, nowMs } = call;
   const { market, type } = call.body;
-  const wrong = optionalTextFlaw('market', market);
-  if (wrong !== null) return refuseFields('form', [wrong], call.profile);
+  const form = readForm(call);
+  form.optionalText('market');
+  if (form.flaws.length > 0) return refuseFields('form', form.flaws, call.profile);
   const isAll = !Array.isArray(type) || type.length === 0;
   for (const order of restingOf(call, account, market))
     if (isAll || type.includes(order.type)) cancel(call, order, 'request', nowMs);
