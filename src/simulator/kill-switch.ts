@@ -1,15 +1,5 @@
 import { ORDER_TYPES, type OrderType } from '../core/events.ts';
-import {
-  type Answer,
-  done,
-  type Flaw,
-  flaw,
-  flawsAmong,
-  marketFlaw,
-  NO_MARKET,
-  type Profile,
-  refuseOrder,
-} from './answer.ts';
+import { done, flaw, flawsAmong, marketFlaw, NO_MARKET, type Profile, refuseOrder } from './answer.ts';
 import type { KillSwitchTimer } from './holdings.ts';
 import { cancel } from './orders.ts';
 import { type Call, type ExchangeState, restingOf } from './state.ts';
@@ -20,7 +10,7 @@ const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
 
 /** `POST /api/v4/order/kill-switch`: creates, updates or deletes the timer of a market. */
-export function syncKillSwitch(call: Call): Answer {
+export function syncKillSwitch(call: Call) {
   const { body, grantSeconds, profile } = call;
   const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const flaws = flawsAmong([
@@ -34,7 +24,7 @@ export function syncKillSwitch(call: Call): Answer {
   return armTimer(call, String(market), asked, grantSeconds ?? Number(timeout));
 }
 
-function armTimer(call: Call, market: string, types: Types, timeoutSeconds: number): Answer {
+function armTimer(call: Call, market: string, types: Types, timeoutSeconds: number) {
   const { account, nowMs, data, log } = call;
   const startTime = Math[call.startTimeRounding](nowMs / 1000);
   const cancellationTime = startTime + timeoutSeconds;
@@ -47,7 +37,7 @@ function armTimer(call: Call, market: string, types: Types, timeoutSeconds: numb
   return done(timerReply(timer, call.profile));
 }
 
-function deleteTimer(call: Call, market: string): Answer {
+function deleteTimer(call: Call, market: string) {
   const { account, nowMs, profile, data, log } = call;
   const name = nameOf({ account, market });
   const timer = data.timers.get(name);
@@ -93,7 +83,7 @@ function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: 
   return { market, startTime, cancellationTime, types };
 }
 
-function flawIf(field: string, problem: string | null): Flaw | null {
+function flawIf(field: string, problem: string | null) {
   return problem === null ? null : flaw(field, problem, { live: problem });
 }
 

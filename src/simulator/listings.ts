@@ -48,11 +48,6 @@ function assetEntry(asset: Asset): unknown {
   };
 }
 
-/** `GET /api/v4/public/time`. */
-export function readTime({ nowMs }: Call): Answer {
-  return done({ time: Math.floor(nowMs / 1000) });
-}
-
 /** `GET /api/v1/public/ticker?market=`: the price, with bid and ask a step beside it. Nothing else is ever traded. */
 export function readTicker({ body, termsOf }: Call): Answer {
   const terms = termsOf(String(body['market']));
@@ -75,23 +70,19 @@ export function readTickers({ listedMarkets, termsOf }: Call): Answer {
   return done(Object.fromEntries(entries));
 }
 
-/** `POST /api/v4/trade-account/balance`: what can be spent, and what orders in the book hold back. */
-export function readTradeBalance(call: Call): Answer {
-  return readBalances(call, (currency) => ({
-    available: formatDecimal(availableOf(call, call.account, currency)),
-    freeze: formatDecimal(frozenOf(call, call.account, currency)),
-  }));
-}
-
-/** `POST /api/v4/main-account/balance`: the same money. The simulator has no transfers between two balances. */
-export function readMainBalance(call: Call): Answer {
-  return readBalances(call, (currency) => ({
-    main_balance: formatDecimal(balanceOf(call.data.purses, call.account, currency)),
-  }));
-}
-
-function readBalances({ assets, body }: Call, balanceFor: (currency: string) => object): Answer {
-  const { ticker } = body;
+/**
+ * `trade`: what can be spent, and what orders in the book hold back. `main`: the same money, because the simulator has no
+ * transfers between two balances.
+ */
+export const readBalances = (which: 'trade' | 'main') => (call: Call) => {
+  const balanceFor = (currency: string) =>
+    which === 'main'
+      ? { main_balance: formatDecimal(balanceOf(call.data.purses, call.account, currency)) }
+      : {
+          available: formatDecimal(availableOf(call, call.account, currency)),
+          freeze: formatDecimal(frozenOf(call, call.account, currency)),
+        };
+  const { ticker } = call.body;
   if (typeof ticker === 'string') return done(balanceFor(ticker));
-  return done(Object.fromEntries([...assets.keys()].map((name) => [name, balanceFor(name)])));
-}
+  return done(Object.fromEntries(Array.from(call.assets.keys(), (name) => [name, balanceFor(name)])));
+};

@@ -1,28 +1,7 @@
 import { hashText } from '../util/text.ts';
-import {
-  type Answer,
-  CODES,
-  done,
-  type Flaw,
-  flaw,
-  flawsAmong,
-  readForm,
-  refuse,
-  refuseFields,
-  unless,
-} from './answer.ts';
+import { CODES, done, flaw, flawsAmong, readForm, refuse, refuseFields, unless } from './answer.ts';
 import { type Decimal, decimal, fitsDigits, formatDecimal, parseDecimal, stepOf } from './decimal.ts';
-import {
-  type Asset,
-  addRecord,
-  chooseNetwork,
-  type DepositAddress,
-  FEES,
-  move,
-  recordsOf,
-  WITHDRAWN,
-  type Withdrawal,
-} from './holdings.ts';
+import { type Asset, addRecord, chooseNetwork, FEES, move, recordsOf, WITHDRAWN } from './holdings.ts';
 import { createRandom, randomHex } from './random.ts';
 import { availableOf, type Call } from './state.ts';
 
@@ -72,7 +51,7 @@ export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   ]);
   if (flaws.length > 0) return refuseFields('inner', flaws, profile);
   const paid = isFeeWithin ? amount - decimal(asset.withdrawFee) : amount;
-  const withdrawal: Withdrawal = {
+  const withdrawal = {
     uniqueId,
     account,
     ticker: asset.ticker,
@@ -91,12 +70,12 @@ export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   return done([], profile === 'live' ? 201 : 200);
 };
 
-function providerFlaw({ ticker, providers }: Asset, given: unknown): Flaw | null {
+function providerFlaw({ ticker, providers }: Asset, given: unknown) {
   const isKnown = providers.length === 0 || providers.some((provider) => provider === given);
   return unless(isKnown, 'provider', `Unsupported provider. ${ticker} has: ${providers.join(', ')}.`);
 }
 
-function amountFlaw(call: Call, asset: Asset, amount: Decimal, isFeeWithin: boolean): Flaw | null {
+function amountFlaw(call: Call, asset: Asset, amount: Decimal, isFeeWithin: boolean) {
   const { ticker, precision, withdrawFee } = asset;
   const fee = decimal(withdrawFee);
   const balance = availableOf(call, call.account, ticker);
@@ -158,14 +137,12 @@ export const giveAddress = (which: 'new' | 'newest') => (call: Call) => {
     const { memo: _memo, ...event } = made;
     call.log.append({ kind: 'address-created', ...event }, nowMs);
   }
-  return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);
-};
-
-function recordOf({ address, memo }: DepositAddress, { minDeposit }: Asset): unknown {
+  const { address, memo } = made;
   const flexFee = { maxFee: '0', minFee: '0', percent: '0' };
-  const required = { fixedFee: '0', flexFee, maxAmount: '0', minAmount: minDeposit };
-  return { account: { address, ...(memo !== null && { memo }) }, required };
-}
+  const required = { fixedFee: '0', flexFee, maxAmount: '0', minAmount: asset.minDeposit };
+  const record = { account: { address, ...(memo !== null && { memo }) }, required };
+  return done(record, profile === 'live' && isNew ? 201 : 200);
+};
 
 /** No alphabet of addresses has all letters of the word in the middle: a wallet refuses to send real money there. */
 function makeAddress({ account, data, seed }: Call, asset: Asset, network: string, given?: string) {
@@ -179,7 +156,7 @@ function makeAddress({ account, data, seed }: Call, asset: Asset, network: strin
   return { account, ticker, network, type, address, memo };
 }
 
-function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | null {
+function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown) {
   const isKnown = given === undefined || addressTypes.some((type) => type === given);
   const problem = `${ticker} has one type of address; type must not be given.`;
   const allowed = `The type may hold only ${addressTypes.join(' or ')}.`;
@@ -187,7 +164,7 @@ function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | 
 }
 
 /** `POST /api/v4/main-account/codes/my`: the account's codes, newest first. */
-export function listMyCodes(call: Call): Answer {
+export function listMyCodes(call: Call) {
   const { account, profile, seed, codes } = call;
   const form = readForm(call);
   const { limit, offset } = form.page(30);

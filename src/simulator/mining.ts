@@ -1,14 +1,5 @@
 import { hashText } from '../util/text.ts';
-import {
-  type Answer,
-  done,
-  type Flaw,
-  type Profile,
-  readForm,
-  refuse,
-  refuseFields,
-  unless,
-} from './answer.ts';
+import { done, type Flaw, type Profile, readForm, refuse, refuseFields, unless } from './answer.ts';
 import { createRandom } from './random.ts';
 import type { Call } from './state.ts';
 
@@ -29,7 +20,7 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
  * name is a mining account. What is left out is as at the live exchange: `to` is now, `from` a day before it, `interval`
  * 1h. A range is invalid where it ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
-export function readHashrate(call: Call): Answer {
+export function readHashrate(call: Call) {
   const { nowMs, profile, seed } = call;
   const now = Math.floor(nowMs / 1000);
   const { to: given = now } = call.body;
@@ -69,7 +60,7 @@ function intervalFlaw(interval: string, profile: Profile): Flaw | null {
 }
 
 /** `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. */
-export function readMiningPool({ nowMs, seed }: Call): Answer {
+export function readMiningPool({ nowMs, seed }: Call) {
   const now = Math.floor(nowMs / 1000);
   const hour = now - (now % HOUR_SECONDS);
   const today = now - (now % DAY_SECONDS);

@@ -1,24 +1,7 @@
-import {
-  type Answer,
-  done,
-  type Profile,
-  type Refusal,
-  type Reply,
-  reasonOf,
-  refuse,
-  renderAnswer,
-} from './answer.ts';
+import { type Answer, done, type Refusal, type Reply, reasonOf, refuse, renderAnswer } from './answer.ts';
 import { createJournal, type EventBody, type Target } from './event-log.ts';
 import { syncKillSwitch } from './kill-switch.ts';
-import {
-  listAssets,
-  listMarkets,
-  readMainBalance,
-  readTicker,
-  readTickers,
-  readTime,
-  readTradeBalance,
-} from './listings.ts';
+import { listAssets, listMarkets, readBalances, readTicker, readTickers } from './listings.ts';
 import { createWithdrawal, giveAddress, listMyCodes } from './main-account.ts';
 import { readHashrate, readMiningPool } from './mining.ts';
 import {
@@ -70,7 +53,7 @@ export const OPERATIONS: readonly Operation[] = [
 export const EXTRAS: readonly Operation[] = [
   define('markets', 'v4/public/markets', 'none', 2000, listMarkets),
   define('assets', 'v4/public/assets', 'none', 2000, listAssets),
-  define('time', 'v4/public/time', 'none', 2000, readTime),
+  define('time', 'v4/public/time', 'none', 2000, ({ nowMs }) => done({ time: Math.floor(nowMs / 1000) })),
   define('ticker', 'v1/public/ticker', 'none', 2000, readTicker),
   define('tickers', 'v4/public/ticker', 'none', 2000, readTickers),
   define('limit-order', 'v4/order/new', 'trade', 10_000, placeLimitOrder('spot')),
@@ -80,8 +63,8 @@ export const EXTRAS: readonly Operation[] = [
   define('cancel-all', 'v4/order/cancel/all', 'trade', 10_000, cancelAllOrders),
   define('open-orders', 'v4/orders', 'info', 1000, listOpenOrders),
   define('trade-history', 'v4/trade-account/order/history', 'info', 1000, readHistory('grouped')),
-  define('trade-balance', 'v4/trade-account/balance', 'info', 1000, readTradeBalance),
-  define('main-balance', 'v4/main-account/balance', 'info', 1000, readMainBalance),
+  define('trade-balance', 'v4/trade-account/balance', 'info', 1000, readBalances('trade')),
+  define('main-balance', 'v4/main-account/balance', 'info', 1000, readBalances('main')),
   define('withdraw', 'v4/main-account/withdraw', 'withdraw', 1000, createWithdrawal('within')),
   define('address', 'v4/main-account/address', 'deposit', 1000, giveAddress('newest')),
 ];
@@ -142,7 +125,7 @@ export function createAnswerer(state: ExchangeState) {
     const { account, body } = accepted;
     const limit = state.limits[name] ?? operation.limit;
     if (limit !== null && !isWithin(limit, state.data.windows, `${name} ${account}`, nowMs))
-      return overLimit(limit, state.profile);
+      return overLimit(limit, state);
     return run({ ...(isPretended ? copyOf(state) : state), ...how, account, body });
   }
 
@@ -185,7 +168,7 @@ function isWithin(limit: RateLimit, windows: Data['windows'], name: string, nowM
 }
 
 /** The document does not say how a limit is reported; at the live exchange the gateway answers with a page. */
-function overLimit({ requests, windowMs }: RateLimit, profile: Profile): Refusal {
+function overLimit({ requests, windowMs }: RateLimit, { profile }: ExchangeState): Refusal {
   if (profile === 'live') return { ...refuse(429, 0, 'Too Many Requests'), form: 'html' };
   return refuse(429, 0, `Rate limit exceeded: ${requests} requests per ${windowMs / 1000} seconds.`);
 }

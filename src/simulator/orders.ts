@@ -1,5 +1,4 @@
 import {
-  type Answer,
   CODES,
   done,
   type Flaw,
@@ -15,16 +14,7 @@ import {
   requiredFlaw,
   unless,
 } from './answer.ts';
-import {
-  type Decimal,
-  decimal,
-  divideDown,
-  fitsDigits,
-  formatDecimal,
-  multiply,
-  readDecimal,
-  stepOf,
-} from './decimal.ts';
+import { decimal, divideDown, fitsDigits, formatDecimal, multiply, readDecimal, stepOf } from './decimal.ts';
 import {
   addRecord,
   balanceOf,
@@ -82,7 +72,7 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
       postOnly: body['postOnly'] === true,
     },
   };
-  return { order, amount, price };
+  return { order };
 }
 
 function numberFlaw(field: string, value: unknown): Flaw | null {
@@ -257,19 +247,20 @@ export const fillAtOnce = (type: 'market' | 'stock market') => (call: Call) => {
   const read = readOrder(call, false);
   if ('flaws' in read) return refuseOrder('form', read.flaws, profile);
   const { market, side } = read.order;
+  const amount = decimal(read.order.amount);
   const terms = call.termsOf(market);
   if (terms === null) return refuseOrder('inner', [NO_MARKET], profile);
   const inMoney = side === 'buy' && (type === 'market' || profile === 'documented');
-  const stock = inMoney ? divideDown(read.amount, terms.price, terms.stockPrecision) : read.amount;
+  const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
   const order = { ...read.order, amount: formatDecimal(stock), price: formatDecimal(terms.price) };
   const flaws = flawsAmong([
-    sizeFlaw(read.amount, terms, inMoney) ?? balanceFlaw(order, call),
+    sizeFlaw(read.order, terms, inMoney) ?? balanceFlaw(order, call),
     repeatFlaw(order, call),
   ]);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const deal = filledOf(call, order, nowMs);
-  const left = formatDecimal(inMoney ? read.amount - decimal(deal.dealMoney) : 0n);
-  const filled = { ...deal, type, amount: formatDecimal(read.amount), left, postOnly: false };
+  const left = formatDecimal(inMoney ? amount - decimal(deal.dealMoney) : 0n);
+  const filled = { ...deal, type, amount: read.order.amount, left, postOnly: false };
   takeId(order, call);
   settle(filled, call);
   return done(orderReply(filled, profile));
@@ -283,12 +274,12 @@ export const placeLimitOrder = (book: 'spot' | 'collateral') => (call: Call) => 
   const { account, body, nowMs, profile, data } = call;
   const read = readOrder(call, true);
   if ('flaws' in read) return refuseOrder('form', read.flaws, profile);
-  const { market, side } = read.order;
+  const { market } = read.order;
   const collateral = market.endsWith('_PERP') ? 'futures' : 'margin';
   const type = book === 'spot' ? 'spot' : collateral;
   const order: RestingOrder = { ...read.order, type };
   const terms = call.termsOf(market);
-  const meets = type === 'spot' && terms !== null && isMet(side, read.price, terms.price);
+  const meets = type === 'spot' && terms !== null && isMet(order, terms);
   const flaws = innerFlaws(order, meets, call);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const ioc = body['ioc'] === true;
@@ -311,17 +302,17 @@ function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState):
   if (name !== '') addRecord(data.clientOrderIds, account, name, id);
 }
 
-const isMet = (side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal) =>
-  side === 'buy' ? price >= marketPrice : price <= marketPrice;
+const isMet = ({ side, price }: RestingOrder, terms: Terms) =>
+  side === 'buy' ? decimal(price) >= terms.price : decimal(price) <= terms.price;
 
 /** Fills the orders that a bot placed and that the market's price meets now, unless the money has gone meanwhile. */
 export function fillMetOrders(state: ExchangeState, market: string, nowMs: number): void {
   const terms = state.termsOf(market);
   if (terms === null) return;
   for (const order of state.data.book.values()) {
-    const { account, side, price, placed, type, id } = order;
+    const { account, placed, type, id } = order;
     const isHit = order.market === market && placed !== null && type === 'spot';
-    if (!isHit || !isMet(side, decimal(price), terms.price)) continue;
+    if (!isHit || !isMet(order, terms)) continue;
     const { currency, cost } = costOf(state, order);
     if (balanceOf(state.data.purses, account, currency) < cost) continue;
     state.data.book.delete(id);
@@ -332,7 +323,7 @@ export function fillMetOrders(state: ExchangeState, market: string, nowMs: numbe
 function innerFlaws(order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
   const terms = call.termsOf(order.market);
   if (terms === null && !(order.type === 'futures' && call.hasMarket(order.market))) return [NO_MARKET];
-  const sizes = terms && (sizeFlaw(decimal(order.amount), terms, false) ?? totalFlaw(order, terms));
+  const sizes = terms && (sizeFlaw(order, terms, false) ?? totalFlaw(order, terms));
   const isRefusedAsMet = meets && order.placed?.postOnly === true;
   return flawsAmong([
     sizes ?? (order.type === 'spot' ? balanceFlaw(order, call) : null),
@@ -342,7 +333,8 @@ function innerFlaws(order: RestingOrder, meets: boolean, call: Call): readonly F
 }
 
 /** A buy in money must also be enough for one step of the base currency: an order that fills nothing is none. */
-function sizeFlaw(amount: Decimal, terms: Terms, inMoney: boolean): Flaw | null {
+function sizeFlaw(order: RestingOrder, terms: Terms, inMoney: boolean): Flaw | null {
+  const amount = decimal(order.amount);
   const precision = inMoney ? terms.moneyPrecision : terms.stockPrecision;
   const oneStep = multiply(terms.price, stepOf(terms.stockPrecision));
   const smallestTotal = terms.minTotal < oneStep ? oneStep : terms.minTotal;
@@ -374,7 +366,7 @@ function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
 }
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
-export function listOpenOrders(call: Call): Answer {
+export function listOpenOrders(call: Call) {
   const { account, profile } = call;
   const form = readForm(call);
   form.optionalText('market');
@@ -386,7 +378,7 @@ export function listOpenOrders(call: Call): Answer {
 }
 
 /** `POST /api/v4/order/cancel`: takes one order out of the book, by its id or its client's. */
-export function cancelOrder(call: Call): Answer {
+export function cancelOrder(call: Call) {
   const { account, profile, nowMs } = call;
   const { market, orderId, clientOrderId } = readAsked(call);
   const missing = flawsAmong([
@@ -405,7 +397,7 @@ export function cancelOrder(call: Call): Answer {
 }
 
 /** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */
-export function cancelAllOrders(call: Call): Answer {
+export function cancelAllOrders(call: Call) {
   const { account, nowMs } = call;
   const { market, type } = call.body;
   const form = readForm(call);
