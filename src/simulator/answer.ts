@@ -15,7 +15,6 @@ export interface Reply {
 /** What an operation or a check came to, before it is put into the error shape of the operation. */
 export type Answer = { readonly kind: 'done'; readonly status: number; readonly value: unknown } | Refusal;
 
-/** Messages per parameter, as the private error object carries them. */
 type Errors = Readonly<Record<string, readonly string[]>>;
 
 export interface Refusal {
@@ -117,19 +116,13 @@ function errorsOf(flaws: readonly Flaw[], profile: Profile): Errors {
   return Object.fromEntries(flaws.map((one) => [spell(one.field, profile), inWords(one, profile)]));
 }
 
-/**
- * The refusal of an order: 422 for its form and 400 for what is inside, as the API document says. Of several codes the
- * lowest counts, because the document lists it first.
- */
+/** 422 for the form of an order and 400 for what is inside. Of several codes the lowest counts: it is listed first. */
 export function refuseOrder(stage: Stage, flaws: readonly Flaw[], profile: Profile): Refusal {
   const code = Math.min(...flaws.map((one) => one.code));
   return refuse(stage === 'form' ? 422 : 400, code, 'Validation failed', errorsOf(flaws, profile));
 }
 
-/**
- * The refusal of an operation whose errors the document does not show. Documented profile: as for an order. Live
- * profile: 400 with code 0 for the form, and 422 with its own codes for what is inside.
- */
+/** Where the document shows no errors: as for an order; live, 400 with code 0 for the form and 422 for what is inside. */
 export function refuseFields(stage: Stage, flaws: readonly Flaw[], profile: Profile): Refusal {
   if (profile === 'documented') return refuseOrder(stage, flaws, profile);
   const errors = errorsOf(flaws, profile);

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
@@ -47,10 +47,7 @@ const MAX_WAIT_MS = 60_000;
 const MAX_ADVANCE_MS = 31 * 86_400_000;
 const MAX_ORDERS = 100_000;
 
-/**
- * Adds the endpoints under `/simulator/`, for people and tests: this host needs no token for them, other hosts need the
- * one of the options, and scripts of web pages are refused with 403.
- */
+/** Adds the endpoints under `/simulator/`. Other hosts need the token; scripts of web pages are refused with 403. */
 export function registerControl(app: FastifyInstance, parts: ControlParts): void {
   app.addHook('onRequest', async (request, reply) => {
     if (request.url === '/' || mayControl(request, parts.token)) return undefined;
@@ -223,7 +220,6 @@ interface Described {
   readonly const?: unknown;
 }
 
-/** JSON Schema of an object. */
 interface ObjectShape extends TSchema {
   readonly description: string;
   readonly properties: Readonly<Record<string, object>>;
@@ -235,10 +231,7 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
   return { ...Type.Object(fields, { additionalProperties: false }), description };
 }
 
-/**
- * Adds endpoints below `/simulator/`, which take one object or an array of them: all of them or, with a 400 that says
- * what is wrong with one, none. `problem`: what the schema cannot say of an item, given those before it.
- */
+/** Such an endpoint takes one object or an array: all or, with a 400, none. `problem`: what the schema cannot say. */
 function takerOf(app: FastifyInstance) {
   return <Shape extends ObjectShape>(
     path: string,
@@ -261,14 +254,12 @@ function takerOf(app: FastifyInstance) {
   };
 }
 
+/** It keeps what it compiled, for all servers of a process. */
 const ajv = new Ajv({ allErrors: true, discriminator: true, strict: false });
-/** Compiled when first asked, for all servers of a process. */
-const compiled = new Map<ObjectShape, ValidateFunction>();
 
 /** What is wrong with the first item that is; null where nothing is. */
 function flawIn(items: readonly unknown[], schema: ObjectShape) {
-  const check = compiled.get(schema) ?? ajv.compile(schema);
-  compiled.set(schema, check);
+  const check = ajv.compile(schema);
   const index = items.findIndex((item) => !check(item));
   return index === -1 ? null : { index, sentence: sentenceFor(check.errors ?? [], items[index], schema) };
 }

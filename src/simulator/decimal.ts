@@ -17,10 +17,7 @@ export function parseDecimal(text: string): Decimal | null {
   return text.startsWith('-') ? units - 1n : units + 1n;
 }
 
-/**
- * Reads a decimal that a client wrote as text or as a number, which counts as JavaScript writes it: 0.1 is a tenth. Null
- * for anything else, also for a number that is not finite.
- */
+/** Reads what a client wrote as text or as a finite number, as JavaScript writes it; null for anything else. */
 export function readDecimal(value: unknown): Decimal | null {
   if (typeof value === 'string') return parseDecimal(value);
   if (typeof value !== 'number') return null;

@@ -31,11 +31,9 @@ interface Bodies {
     Pick<MarketOrder, 'dealStock' | 'dealMoney' | 'dealFee'>;
   'withdrawal-created': Omit<Withdrawal, 'address' | 'provider' | 'atMs'>;
   'address-created': Omit<DepositAddress, 'memo'>;
-  /** Somebody set it at a control endpoint. */
   'balance-set': { readonly account: string; readonly currency: string; readonly amount: string };
   'price-set': { readonly market: string; readonly price: string };
   'time-advanced': { readonly ms: number };
-  /** Everything is as it was at the start, or at a snapshot. */
   reset: { readonly snapshot: number };
   'fault-added': { readonly faultId: number; readonly fault: string };
   'fault-applied': Target & Bodies['fault-added'];

@@ -3,7 +3,6 @@ import type { Cancel, Clock } from '../ports.ts';
 /** How much finer the monotonic clock is than the time since boot on Linux, with a margin. */
 const BOOT_RESOLUTION_MS = 20;
 
-/** Something that falls due when so much time has passed. */
 interface Entry {
   readonly atMs: number;
   readonly fall: () => void;
@@ -64,7 +63,6 @@ export function createExchangeClock(host: Clock, offsetMs: number, isManual: boo
       }
       aheadMs = targetMs;
     },
-    /** Forgets everything that waits. */
     stop(): void {
       for (const { cancel } of waiting) cancel();
     },

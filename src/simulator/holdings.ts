@@ -14,12 +14,10 @@ export interface Asset {
   readonly providers: readonly string[];
   /** Digits after the point of an amount that can be withdrawn. */
   readonly precision: number;
-  /** What a withdrawal costs. */
   readonly withdrawFee: string;
   readonly minDeposit: string;
   /** Kinds of deposit address, the default one first; none where there is only one. */
   readonly addressTypes?: readonly string[];
-  /** Its deposit addresses come with a memo. */
   readonly hasMemo?: boolean;
 }
 
@@ -75,7 +73,6 @@ export interface KillSwitchTimer {
   readonly cancellationTime: number;
   /** Null means all order types. */
   readonly types: readonly OrderType[] | null;
-  /** When it fires. */
   readonly dueMs: number;
 }
 
@@ -88,7 +85,6 @@ export interface OrderRequest {
   readonly price: string;
 }
 
-/** An order in the book. */
 export interface RestingOrder extends OrderRequest {
   readonly id: number;
   readonly account: string;
@@ -191,7 +187,6 @@ export function balanceOf(purses: Purses, purse: string, currency: string): Deci
   return purses.get(purse)?.get(currency) ?? 0n;
 }
 
-/** Takes `amount` out of one purse and puts it into another. */
 export function move(purses: Purses, from: string, to: string, currency: string, amount: Decimal): void {
   const add = (purse: string, change: Decimal) => {
     const own = purses.get(purse) ?? new Map<string, Decimal>();

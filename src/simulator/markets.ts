@@ -35,7 +35,6 @@ export interface MarketTerms {
   readonly feeRate: string;
 }
 
-/** The same, read. */
 export type Terms = ReturnType<typeof readTerms>;
 
 function readTerms(terms: MarketTerms) {
@@ -70,10 +69,7 @@ export function demoPrice(market: string): Decimal {
   return decimal(DEMO_PRICES[market.replace('_PERP', '_USDT')]?.price ?? PLAIN.price);
 }
 
-/**
- * The terms of the markets that have some of their own. `given` adds to those of the demonstration markets, or replaces
- * parts of them. Throws a RangeError where `given` has no decimal in it, or a price that is not above zero.
- */
+/** `given` adds to the terms of the demonstration, or replaces parts. Throws a RangeError where it has no right amount. */
 export function createTerms(
   hasMarket: (name: string) => boolean,
   given: Readonly<Record<string, Partial<MarketTerms>>>,

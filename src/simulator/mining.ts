@@ -17,8 +17,7 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 
 /**
  * `POST /api/v4/mining/hashrate`: one point at every full interval from `from` to `to`, and none later than now. Every
- * name is a mining account. What is left out is as at the live exchange: `to` is now, `from` a day before it, `interval`
- * 1h. A range is invalid where it ends before it begins, begins before 1970 or after now, or has more than 1000 points.
+ * name is a mining account. What is left out is as at the live exchange.
  */
 export function readHashrate(call: Call) {
   const { nowMs, profile, seed } = call;

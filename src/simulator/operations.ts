@@ -12,7 +12,7 @@ import {
   placeLimitOrder,
   readHistory,
 } from './orders.ts';
-import { type Accepted, checkBearerRequest, checkSignedRequest, objectIn } from './signed-request.ts';
+import { accept, checkBearerRequest, checkSignedRequest, objectIn } from './signed-request.ts';
 import type { Call, Data, ExchangeRequest, ExchangeState, Permission, RateLimit } from './state.ts';
 
 export type Operation = ReturnType<typeof define>;
@@ -71,7 +71,6 @@ export const EXTRAS: readonly Operation[] = [
 
 const BY_PATH = new Map([...OPERATIONS, ...EXTRAS].map((operation) => [operation.path, operation]));
 
-/** Bodies larger than this are refused with 413. */
 export const MAX_BODY_BYTES = 64 * 1024;
 
 /** What a request asks for, read without any check. */
@@ -101,14 +100,11 @@ interface How extends Pick<Call, 'nowMs' | 'grantSeconds'> {
   readonly isPretended: boolean;
 }
 
-/**
- * Answers one request at the exchange's time. The order of the checks: route, method, size, key or token, rate limit,
- * and the operation's own.
- */
+/** The order of the checks: route, method, size, key or token, rate limit, and the operation's own. */
 export function createAnswerer(state: ExchangeState) {
   function admit({ auth, path }: Operation, request: ExchangeRequest, body: Buffer, nowMs: number) {
     const { headers } = request;
-    if (auth === 'none') return { kind: 'accepted', account: '', body: queryOf(request) } as const;
+    if (auth === 'none') return accept('', queryOf(request));
     if (auth === 'bearer') return checkBearerRequest({ headers, body }, state);
     return checkSignedRequest({ path, permission: auth, headers, body }, state, nowMs);
   }
@@ -143,12 +139,11 @@ export function createAnswerer(state: ExchangeState) {
   };
 }
 
-/** What a request that is only pretended to be carried out may change. */
 function copyOf(state: ExchangeState): ExchangeState {
   return { ...state, data: structuredClone(state.data), log: createJournal<EventBody>(1) };
 }
 
-function queryOf({ path }: ExchangeRequest): Accepted['body'] {
+function queryOf({ path }: ExchangeRequest): Call['body'] {
   return Object.fromEntries(new URLSearchParams(path.slice(path.indexOf('?') + 1)));
 }
 

@@ -155,7 +155,6 @@ const UNFILLED = { status: 'OPEN', dealMoney: '0', dealStock: '0', dealFee: '0',
 /** What an order says of itself that nobody placed through the API. */
 const UNPLACED = { clientOrderId: '', atMs: 0, stp: 'no', postOnly: false };
 
-/** A resting order as replies show it. */
 function viewOf({ termsOf }: ExchangeState, order: RestingOrder): MarketOrder {
   const { id: orderId, account, market, side, amount, price } = order;
   const placed = order.placed ?? UNPLACED;
@@ -295,7 +294,6 @@ export const placeLimitOrder = (book: 'spot' | 'collateral') => (call: Call) => 
   return done(orderReply(view, profile));
 };
 
-/** Remembers that the id of an order, and its `client_order_id`, are used. */
 function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState): void {
   data.lastOrderId = id;
   const name = placed?.clientOrderId ?? '';

@@ -2,13 +2,17 @@ import { isUtf8 } from 'node:buffer';
 import { signPayload } from '../exchange/sign.ts';
 import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
-import { createNonces, type Data, type ExchangeState, type Headers, type Permission } from './state.ts';
+import {
+  type Call,
+  createNonces,
+  type Data,
+  type ExchangeState,
+  type Headers,
+  type Permission,
+} from './state.ts';
 
-export interface Accepted {
-  readonly kind: 'accepted';
-  readonly account: string;
-  readonly body: Readonly<Record<string, unknown>>;
-}
+/** `account`: empty for public operations. */
+export const accept = (account: string, body: Call['body']) => ({ kind: 'accepted' as const, account, body });
 
 interface RequestParts {
   readonly headers: Headers;
@@ -30,7 +34,7 @@ export function checkSignedRequest(
   request: RequestParts & { readonly path: string; readonly permission: Permission },
   { profile, checkSignatures, data }: ExchangeState,
   nowMs: number,
-): Accepted | Refusal {
+) {
   const payload = headerOf(request.headers, 'x-txc-payload');
   const key = headerOf(request.headers, 'x-txc-apikey');
   const signature = headerOf(request.headers, 'x-txc-signature');
@@ -48,7 +52,7 @@ export function checkSignedRequest(
   if (named !== request.path) return refuse(400, 9, 'Invalid request.');
   if (known.permissions?.includes(request.permission) === false) return FORBIDDEN;
   const staleness = judgeNonce(data, key, body, profile, nowMs);
-  return staleness ?? { kind: 'accepted', account: known.account, body };
+  return staleness ?? accept(known.account, body);
 }
 
 /** The API document asks for the header with every private request; libraries of the live exchange also go without. */
@@ -61,7 +65,7 @@ function lacksContentType(headers: Headers, profile: Profile): boolean {
  * of the body. The live exchange takes no white space in the payload, and the body need not have its bytes: a library
  * of its own sends the same JSON with white space and escaped slashes there.
  */
-function payloadOf(payload: string, body: Buffer, profile: Profile): Accepted['body'] | null {
+function payloadOf(payload: string, body: Buffer, profile: Profile): Call['body'] | null {
   if (profile === 'documented') return payload === body.toString('base64') ? objectIn(body) : null;
   const bytes = Buffer.from(payload, 'base64');
   const json = bytes.toString('utf8');
@@ -70,7 +74,7 @@ function payloadOf(payload: string, body: Buffer, profile: Profile): Accepted['b
 }
 
 /** The JSON object that a body holds; null where it holds none. */
-export function objectIn(body: Buffer): Accepted['body'] | null {
+export function objectIn(body: Buffer): Call['body'] | null {
   if (!isUtf8(body)) return null;
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
@@ -95,20 +99,14 @@ function headerOf(headers: Headers, name: string): string {
 /** The form of RFC 6750: the word in any case, one space or more, the token. */
 const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 
-/**
- * The checks of an operation with a bearer token: the token, and a JSON object as body. Neither signature nor nonce nor
- * `request` is asked for. The document shows no errors of it; these are those of signed requests.
- */
-export function checkBearerRequest(
-  request: RequestParts,
-  { tokens, profile }: ExchangeState,
-): Accepted | Refusal {
-  const [, token = ''] = BEARER.exec(headerOf(request.headers, 'authorization')) ?? [];
-  const known = tokens.get(token);
+/** A token stands for signature, nonce and `request`. The document shows no errors of it; these are of signed requests. */
+export function checkBearerRequest({ headers, body: bytes }: RequestParts, state: ExchangeState) {
+  const [, token = ''] = BEARER.exec(headerOf(headers, 'authorization')) ?? [];
+  const known = state.tokens.get(token);
   if (known === undefined) return UNAUTHORISED;
-  if (lacksContentType(request.headers, profile)) return NO_CONTENT_TYPE;
-  const body = objectIn(request.body);
-  return body === null ? INVALID_PAYLOAD : { kind: 'accepted', account: known.account, body };
+  if (lacksContentType(headers, state.profile)) return NO_CONTENT_TYPE;
+  const body = objectIn(bytes);
+  return body === null ? INVALID_PAYLOAD : accept(known.account, body);
 }
 
 /** Nonces beside the exchange's clock further than this are refused in a nonce window (the live exchange: 5 s). */
@@ -138,7 +136,7 @@ const TOO_LONG = refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} charac
 function judgeNonce(
   { nonces }: Data,
   key: string,
-  { nonce, nonceWindow: window }: Accepted['body'],
+  { nonce, nonceWindow: window }: Call['body'],
   profile: Profile,
   nowMs: number,
 ): Refusal | null {

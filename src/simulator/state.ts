@@ -176,11 +176,9 @@ export function createState(options: ExchangeOptions) {
 
 /** One request that passed every check but those of its operation, with the exchange as it finds it. */
 export interface Call extends ExchangeState {
-  /** Empty for public operations. */
   readonly account: string;
   /** The JSON of the body, or the query of a GET. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: number;
   /** Timers are armed for this many seconds; null: as asked for. */
   readonly grantSeconds: number | null;

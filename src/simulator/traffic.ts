@@ -33,7 +33,6 @@ interface Visit {
 }
 
 const NOTHING: Reply = { status: 200, headers: {}, body: '' };
-/** Characters of a body and of a reply that the journal keeps. */
 const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
@@ -102,7 +101,6 @@ export function createTraffic(
         if (hang === null) go();
         else hold(hang, hang.mode === 'hold' ? go : drop);
       }),
-    /** Ends every hang at once. */
     releaseHeld,
   };
 }
@@ -138,7 +136,6 @@ function readBody(request: IncomingMessage, whole: (body: Buffer) => void): void
 
 type Later = (delayMs: number, run: () => void) => void;
 
-/** Requests that a fault delays or holds. */
 function createWaitingRoom(clock: ExchangeClock) {
   const held = new Map<number, Set<() => void>>();
 
@@ -154,7 +151,6 @@ function createWaitingRoom(clock: ExchangeClock) {
   }
   return {
     later,
-    /** Runs `ended` when the hang is over. */
     hold: ({ faultId, ms, endsWithFault }: NonNullable<Treatment['hang']>, ended: () => void): void => {
       held.set(faultId, (held.get(faultId) ?? new Set()).add(ended));
       if (ms === Infinity) return;
