@@ -4,8 +4,6 @@ import type { KillSwitchTimer } from './holdings.ts';
 import { cancel } from './orders.ts';
 import { type Call, type ExchangeState, restingOf } from './state.ts';
 
-type Types = KillSwitchTimer['types'];
-
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
 
@@ -24,7 +22,7 @@ export function syncKillSwitch(call: Call) {
   return armTimer(call, String(market), asked, grantSeconds ?? Number(timeout));
 }
 
-function armTimer(call: Call, market: string, types: Types, timeoutSeconds: number) {
+function armTimer(call: Call, market: string, types: KillSwitchTimer['types'], timeoutSeconds: number) {
   const { account, nowMs, data, log } = call;
   const startTime = Math[call.startTimeRounding](nowMs / 1000);
   const cancellationTime = startTime + timeoutSeconds;
@@ -43,10 +41,8 @@ function deleteTimer(call: Call, market: string) {
   const timer = data.timers.get(name);
   data.timers.delete(name);
   if (timer === undefined) log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
-  else {
-    const { cancellationTime } = timer;
-    log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
-  }
+  else
+    log.append({ kind: 'timer-deleted', account, market, cancellationTime: timer.cancellationTime }, nowMs);
   if (profile === 'live') return done([]);
   const startTime = Math[call.startTimeRounding](nowMs / 1000);
   return done(timerReply(timer ?? { market, startTime, cancellationTime: startTime, types: null }, profile));

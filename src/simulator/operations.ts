@@ -5,7 +5,7 @@ import { listAssets, listMarkets, readBalances, readTicker, readTickers } from '
 import { createWithdrawal, giveAddress, listMyCodes } from './main-account.ts';
 import { readHashrate, readMiningPool } from './mining.ts';
 import {
-  cancelAllOrders,
+  cancelAll,
   cancelOrder,
   fillAtOnce,
   listOpenOrders,
@@ -60,7 +60,7 @@ export const EXTRAS: readonly Operation[] = [
   define('collateral-order', 'v4/order/collateral/limit', 'trade', 10_000, placeLimitOrder('collateral')),
   define('market-order', 'v4/order/market', 'trade', 10_000, fillAtOnce('market')),
   define('cancel-order', 'v4/order/cancel', 'trade', 10_000, cancelOrder),
-  define('cancel-all', 'v4/order/cancel/all', 'trade', 10_000, cancelAllOrders),
+  define('cancel-all', 'v4/order/cancel/all', 'trade', 10_000, cancelAll),
   define('open-orders', 'v4/orders', 'info', 1000, listOpenOrders),
   define('trade-history', 'v4/trade-account/order/history', 'info', 1000, readHistory('grouped')),
   define('trade-balance', 'v4/trade-account/balance', 'info', 1000, readBalances('trade')),

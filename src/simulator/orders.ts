@@ -135,13 +135,10 @@ function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
 }
 
+type Canceller = 'kill-switch' | 'request';
+
 /** Takes an order out of the book, puts it into the log, and into the history if a bot placed it. */
-export function cancel(
-  state: ExchangeState,
-  order: RestingOrder,
-  by: 'kill-switch' | 'request',
-  nowMs: number,
-): MarketOrder {
+export function cancel(state: ExchangeState, order: RestingOrder, by: Canceller, nowMs: number): MarketOrder {
   const { account, id: orderId, market, type, placed } = order;
   const ended: MarketOrder = { ...viewOf(state, order), status: 'CANCELED', endedAtMs: nowMs };
   state.data.book.delete(orderId);
@@ -395,7 +392,7 @@ export function cancelOrder(call: Call) {
 }
 
 /** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */
-export function cancelAllOrders(call: Call) {
+export function cancelAll(call: Call) {
   const { account, nowMs } = call;
   const { market, type } = call.body;
   const form = readForm(call);

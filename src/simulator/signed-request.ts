@@ -2,14 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { signPayload } from '../exchange/sign.ts';
 import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
-import {
-  type Call,
-  createNonces,
-  type Data,
-  type ExchangeState,
-  type Headers,
-  type Permission,
-} from './state.ts';
+import { type Call, createNonces, type ExchangeState, type Headers, type Permission } from './state.ts';
 
 /** `account`: empty for public operations. */
 export const accept = (account: string, body: Call['body']) => ({ kind: 'accepted' as const, account, body });
@@ -32,9 +25,10 @@ const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.')
  */
 export function checkSignedRequest(
   request: RequestParts & { readonly path: string; readonly permission: Permission },
-  { profile, checkSignatures, data }: ExchangeState,
+  state: ExchangeState,
   nowMs: number,
 ) {
+  const { profile, checkSignatures, data } = state;
   const payload = headerOf(request.headers, 'x-txc-payload');
   const key = headerOf(request.headers, 'x-txc-apikey');
   const signature = headerOf(request.headers, 'x-txc-signature');
@@ -51,7 +45,7 @@ export function checkSignedRequest(
   if (typeof named !== 'string' || named === '') return refuse(400, 9, 'Request not provided.');
   if (named !== request.path) return refuse(400, 9, 'Invalid request.');
   if (known.permissions?.includes(request.permission) === false) return FORBIDDEN;
-  const staleness = judgeNonce(data, key, body, profile, nowMs);
+  const staleness = judgeNonce(state, key, body, nowMs);
   return staleness ?? accept(known.account, body);
 }
 
@@ -122,10 +116,7 @@ const MAX_TEXT = 255;
 const TEXTS_KEPT = 100_000;
 
 export const STALE = refuse(429, 0, 'Too many requests.');
-
 const MISSING = refuse(400, 9, 'Nonce not provided.');
-const NOT_TEXT = refuse(400, 9, 'Nonce must be a string.');
-const TOO_LONG = refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} characters.`);
 
 /**
  * The nonce rules of the live exchange, per API key: strictly greater than the last accepted one, or, with
@@ -133,13 +124,10 @@ const TOO_LONG = refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} charac
  * a string and unique. So the documented profile refuses numbers, and takes text that is no digits once. Returns null
  * and remembers the nonce where it is accepted.
  */
-function judgeNonce(
-  { nonces }: Data,
-  key: string,
-  { nonce, nonceWindow: window }: Call['body'],
-  profile: Profile,
-  nowMs: number,
-): Refusal | null {
+function judgeNonce(state: ExchangeState, key: string, body: Call['body'], nowMs: number): Refusal | null {
+  const { nonce, nonceWindow: window } = body;
+  const { profile } = state;
+  const { nonces } = state.data;
   const problem = profile === 'documented' ? textProblem(nonce) : null;
   if (problem !== null) return problem;
   const own = nonces.get(key) ?? createNonces();
@@ -158,8 +146,9 @@ function judgeNonce(
 
 function textProblem(nonce: unknown): Refusal | null {
   if (nonce === undefined || nonce === null || nonce === '') return MISSING;
-  if (typeof nonce !== 'string') return NOT_TEXT;
-  return nonce.length > MAX_TEXT ? TOO_LONG : null;
+  if (typeof nonce !== 'string') return refuse(400, 9, 'Nonce must be a string.');
+  if (nonce.length <= MAX_TEXT) return null;
+  return refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} characters.`);
 }
 
 function judgeText(texts: Set<string>, nonce: string): Refusal | null {

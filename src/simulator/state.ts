@@ -24,7 +24,6 @@ import {
   isMarketName,
   type MarketTerms,
   PLAIN_TERMS,
-  type Terms,
 } from './markets.ts';
 
 /** How the exchange makes whole seconds of its clock for `startTime`. */
@@ -161,7 +160,7 @@ export function createState(options: ExchangeOptions) {
     /** Those that the listing of markets names; there may be more. */
     listedMarkets: [...(markets === 'any' ? anyMarkets : listed)],
     /** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
-    termsOf: (market: string): Terms | null => {
+    termsOf: (market: string) => {
       if (!hasMarket(market) || market.endsWith('_PERP')) return null;
       const own = named.get(market) ?? PLAIN_TERMS;
       return { ...own, price: state.data.prices.get(market) ?? own.price };
