@@ -12,9 +12,8 @@ interface Entry {
 export type ExchangeClock = ReturnType<typeof createExchangeClock>;
 
 /**
- * The exchange's own clock and its timers. It starts `offsetMs` ahead of the host's wall clock and then does not follow
- * it: an exchange elsewhere would not notice either that somebody sets the clock here, and would go on during a suspend
- * of this host. Where `isManual` it stands still. `advance` moves it ahead on top of that.
+ * It starts `offsetMs` ahead of the host's wall clock and then does not follow it: an exchange elsewhere would not notice
+ * either that somebody sets the clock here, and would go on during a suspend. Where `isManual` it stands still.
  */
 export function createExchangeClock(host: Clock, offsetMs: number, isManual: boolean) {
   const start = host.now();

@@ -94,9 +94,8 @@ const KINDS = [
     { ms: DURATION, jitterMs: Type.Optional(DURATION), when: Type.Optional(oneOf('before', 'after')) },
     ({ ms, jitterMs = 0, when }, { before, random }) => {
       const addedMs = ms + random * jitterMs;
-      return when === 'after'
-        ? { replyWaitMs: before.replyWaitMs + addedMs }
-        : { waitMs: before.waitMs + addedMs };
+      if (when === 'after') return { replyWaitMs: before.replyWaitMs + addedMs };
+      return { waitMs: before.waitMs + addedMs };
     },
   ),
   /**

@@ -70,10 +70,7 @@ export function readTickers({ listedMarkets, termsOf }: Call): Answer {
   return done(Object.fromEntries(entries));
 }
 
-/**
- * `trade`: what can be spent, and what orders in the book hold back. `main`: the same money, because the simulator has no
- * transfers between two balances.
- */
+/** `main` is the money of `trade` once more: the simulator has no transfers between two balances. */
 export const readBalances = (which: 'trade' | 'main') => (call: Call) => {
   const balanceFor = (currency: string) =>
     which === 'main'

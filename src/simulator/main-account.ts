@@ -17,10 +17,7 @@ const CANNOT_WITHDRAW = 'The currency has can_deposit false and cannot be withdr
 /** Codes of the live exchange for what is wrong inside. */
 const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as const;
 
-/**
- * A withdrawal, whose fee is taken on top of the amount or out of it. The document shows no field of the reply: it is an
- * empty array, as at the live exchange, there with 201. Every field is required but provider and network.
- */
+/** The document shows no field of the reply: it is an empty array, as at the live exchange, there with 201. */
 export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   const { account, nowMs, profile, data } = call;
   const isFeeWithin = fee === 'within';

@@ -1,19 +1,6 @@
 import { MARKET_PATTERN } from '../util/nearest.ts';
 import { type Decimal, decimal } from './decimal.ts';
 
-/** Markets that the demonstration has orders in and that the pages name. */
-export const DEMO_MARKETS = [
-  'BTC_USDT',
-  'ETH_USDT',
-  'SOL_USDT',
-  'XRP_USDT',
-  'LTC_USDT',
-  'ETH_BTC',
-  'DBTC_DUSDT',
-  'BTC_PERP',
-  'ETH_PERP',
-] as const;
-
 const FORM = new RegExp(MARKET_PATTERN);
 
 /** The name has the form `<BASE>_<QUOTE>` in capital letters and digits. */
@@ -63,6 +50,9 @@ const DEMO_PRICES: Readonly<Record<string, Partial<MarketTerms>>> = {
   ETH_BTC: { price: '0.04', minTotal: '0.0001', moneyPrecision: 8 },
   DBTC_DUSDT: { price: '60000', minAmount: '0.0001' },
 };
+
+/** Markets that the demonstration has orders in and that the pages name. */
+export const DEMO_MARKETS = [...Object.keys(DEMO_PRICES), 'BTC_PERP', 'ETH_PERP'];
 
 /** The price around which the orders of the demonstration rest; futures have that of their plain market. */
 export function demoPrice(market: string): Decimal {

@@ -15,10 +15,7 @@ const { MIN_SAFE_INTEGER: MIN, MAX_SAFE_INTEGER: MAX } = Number;
 
 const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 
-/**
- * `POST /api/v4/mining/hashrate`: one point at every full interval from `from` to `to`, and none later than now. Every
- * name is a mining account. What is left out is as at the live exchange.
- */
+/** `POST /api/v4/mining/hashrate`. Every name is a mining account; what is left out is as at the live exchange. */
 export function readHashrate(call: Call) {
   const { nowMs, profile, seed } = call;
   const now = Math.floor(nowMs / 1000);

@@ -13,14 +13,11 @@ import {
   readHistory,
 } from './orders.ts';
 import { accept, checkBearerRequest, checkSignedRequest, objectIn } from './signed-request.ts';
-import type { Call, Data, ExchangeRequest, ExchangeState, Permission, RateLimit } from './state.ts';
+import type { Call, ExchangeRequest, ExchangeState, Permission, RateLimit } from './state.ts';
 
 export type Operation = ReturnType<typeof define>;
 
-/**
- * One operation of the exchange. `auth`: the permission of the key that signs the request; or an OAuth 2.0 access token
- * as `bearer`. `requests`: so many in 10 s, from the table "Limits" of the document; null where it shows none.
- */
+/** `auth`: the permission of the signing key, or `bearer` for an access token. `requests`: in 10 s; null: no limit. */
 function define(
   name: string,
   path: string,
@@ -120,7 +117,7 @@ export function createAnswerer(state: ExchangeState) {
     if (accepted.kind === 'refused') return accepted;
     const { account, body } = accepted;
     const limit = state.limits[name] ?? operation.limit;
-    if (limit !== null && !isWithin(limit, state.data.windows, `${name} ${account}`, nowMs))
+    if (limit !== null && !isWithin(limit, state, `${name} ${account}`, nowMs))
       return overLimit(limit, state);
     return run({ ...(isPretended ? copyOf(state) : state), ...how, account, body });
   }
@@ -151,9 +148,9 @@ function queryOf({ path }: ExchangeRequest): Call['body'] {
  * A sliding window for each account; public operations have one for all. Says whether a request is within the limit,
  * and counts it if so; refused requests do not count. Entries from the future (the clock was set back) are forgotten.
  */
-function isWithin(limit: RateLimit, windows: Data['windows'], name: string, nowMs: number): boolean {
-  const window = windows.get(name) ?? { accepted: [], oldest: 0 };
-  windows.set(name, window);
+function isWithin(limit: RateLimit, { data }: ExchangeState, name: string, nowMs: number): boolean {
+  const window = data.windows.get(name) ?? { accepted: [], oldest: 0 };
+  data.windows.set(name, window);
   const first = window.accepted[window.oldest] ?? nowMs;
   const isFull = window.accepted.length >= limit.requests;
   if (isFull && first <= nowMs && nowMs - first < limit.windowMs) return false;

@@ -76,10 +76,9 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
 }
 
 function numberFlaw(field: string, value: unknown): Flaw | null {
-  const missing = requiredFlaw(field, value);
-  const live = 'field should be numeric string or number.';
+  const form = { ...OF_AMOUNT, live: 'field should be numeric string or number.' };
   const isNumber = readDecimal(value) !== null;
-  return missing ?? unless(isNumber, field, 'must be a numeric string or number.', { ...OF_AMOUNT, live });
+  return requiredFlaw(field, value) ?? unless(isNumber, field, 'must be a numeric string or number.', form);
 }
 
 /** An empty text stands for none given, as it does in the reply. */
@@ -161,10 +160,7 @@ function viewOf({ termsOf }: ExchangeState, order: RestingOrder): MarketOrder {
   return { orderId, account, market, side, type, ...terms, ...UNFILLED, ...placed, endedAtMs: placed.atMs };
 }
 
-/**
- * An Order of the API document, which shows no values for `type` and `positionSide`; or as the live exchange spells it:
- * with rates of fees, the price 0 of a market order, and no position side.
- */
+/** An Order of the API document; or as the live exchange spells it: with rates of fees, and without position side. */
 function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
   const { orderId, clientOrderId, market, side, type, atMs, amount, left, feeRate, status, stp } = order;
   const { dealMoney, dealStock, dealFee, price, postOnly, ioc } = order;

@@ -177,10 +177,7 @@ function createApp(serveExchange: RequestListener): FastifyInstance {
   });
 }
 
-function isControl(request: IncomingMessage): boolean {
-  const path = request.url ?? '';
-  return path === '/' || path === '/simulator' || path.startsWith('/simulator/');
-}
+const isControl = ({ url = '' }: IncomingMessage) => url === '/' || /^\/simulator(\/|$)/.test(url);
 
 /** What is not HTTP at all gets the document's error shape, too. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {

@@ -55,9 +55,8 @@ function lacksContentType(headers: Headers, profile: Profile): boolean {
 }
 
 /**
- * The body that the payload stands for; null where it is none. In the API document the payload is the Base64 encoding
- * of the body. The live exchange takes no white space in the payload, and the body need not have its bytes: a library
- * of its own sends the same JSON with white space and escaped slashes there.
+ * The body that the payload stands for; null where it is none. The live exchange takes no white space in the payload, and
+ * a body of other bytes: a library of its own sends the same JSON with white space and escaped slashes there.
  */
 function payloadOf(payload: string, body: Buffer, profile: Profile): Call['body'] | null {
   if (profile === 'documented') return payload === body.toString('base64') ? objectIn(body) : null;
@@ -119,10 +118,8 @@ export const STALE = refuse(429, 0, 'Too many requests.');
 const MISSING = refuse(400, 9, 'Nonce not provided.');
 
 /**
- * The nonce rules of the live exchange, per API key: strictly greater than the last accepted one, or, with
- * `nonceWindow: true`, within 5 s of the exchange's clock and never used before. The API document has less: a nonce is
- * a string and unique. So the documented profile refuses numbers, and takes text that is no digits once. Returns null
- * and remembers the nonce where it is accepted.
+ * The nonce rules of the live exchange, per API key. The document has less, a unique string: so the documented profile
+ * refuses numbers, and takes text that is no digits once. Returns null and remembers the nonce where it is accepted.
  */
 function judgeNonce(state: ExchangeState, key: string, body: Call['body'], nowMs: number): Refusal | null {
   const { nonce, nonceWindow: window } = body;

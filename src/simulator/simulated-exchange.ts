@@ -1,4 +1,3 @@
-import type { Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
 import { allRecords, booksOf, DEMO_BALANCES, type OrderRequest, setBalance } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
@@ -43,12 +42,7 @@ export function createSimulatedExchange(options: ExchangeOptions = {}) {
      * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
      * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
      */
-    handle(
-      request: ExchangeRequest,
-      nowMs: number,
-      pretend?: 'pretend',
-      grantSeconds: number | null = null,
-    ): Reply {
+    handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend', grantSeconds: number | null = null) {
       fireDueTimers(state, nowMs);
       return answer(request, { nowMs, isPretended: pretend !== undefined, grantSeconds });
     },

@@ -116,7 +116,6 @@ export const createNonces = () => ({
 
 /** What operations read and change. */
 export type ExchangeState = ReturnType<typeof createState>;
-export type Data = ExchangeState['data'];
 
 export function createState(options: ExchangeOptions) {
   const { markets = 'any', keys = [DEMO_KEY], tokens = [DEMO_TOKEN], newAddresses = false } = options;

@@ -37,10 +37,7 @@ const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
 
-/**
- * Requests to the exchange's own paths, with the faults of the plan done to them. `onHandled` is called after each
- * answer of the exchange, when the moment of the next firing may have changed.
- */
+/** Requests to the exchange's own paths. `onHandled`: the moment of the next firing may have changed. */
 export function createTraffic(
   clock: ExchangeClock,
   exchange: SimulatedExchange,
