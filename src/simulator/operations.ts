@@ -119,7 +119,8 @@ export function createAnswerer(state: ExchangeState) {
     const limit = state.limits[name] ?? operation.limit;
     if (limit !== null && !isWithin(limit, state, `${name} ${account}`, nowMs))
       return overLimit(limit, state);
-    return run({ ...(isPretended ? copyOf(state) : state), ...how, account, body });
+    const copy = () => ({ ...state, data: structuredClone(state.data), log: createJournal<EventBody>(1) });
+    return run({ ...(isPretended ? copy() : state), ...how, account, body });
   }
 
   return (request: ExchangeRequest, how: How): Reply => {
@@ -134,10 +135,6 @@ export function createAnswerer(state: ExchangeState) {
     const isPublic = operation?.method === 'GET' || pathOf(request).startsWith('/api/v4/public/');
     return renderAnswer(answer, isPublic ? 'public' : 'private');
   };
-}
-
-function copyOf(state: ExchangeState): ExchangeState {
-  return { ...state, data: structuredClone(state.data), log: createJournal<EventBody>(1) };
 }
 
 function queryOf({ path }: ExchangeRequest): Call['body'] {

@@ -36,10 +36,8 @@ const STP_MODES: Readonly<Record<string, string>> = {
   cancel_old: 'co',
 };
 
-const SIDES = [
-  'may hold only buy or sell.',
-  { live: "field should contain only 'buy' or 'sell' values." },
-] as const;
+const SIDES = 'may hold only buy or sell.';
+const LIVE_SIDES = "field should contain only 'buy' or 'sell' values.";
 
 /** Reads the order of a request, or says what is wrong with its form. `stp` is as the profile's replies name it. */
 function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: boolean) {
@@ -47,22 +45,23 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
   const amount = readDecimal(body['amount']);
   const price = hasPrice ? readDecimal(body['price']) : 0n;
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
+  const isSide = side === 'buy' || side === 'sell';
   const flaws = flawsAmong([
     marketFlaw(market),
-    requiredFlaw('side', side) ?? unless(side === 'buy' || side === 'sell', 'side', ...SIDES),
+    requiredFlaw('side', side) ?? unless(isSide, 'side', SIDES, { live: LIVE_SIDES }),
     numberFlaw('amount', body['amount']),
     hasPrice ? numberFlaw('price', body['price']) : null,
     clientOrderIdFlaw(clientOrderId),
     stpFlaw(stp, profile),
   ]);
-  if (flaws.length > 0 || amount === null || price === null) return { flaws };
+  if (flaws.length > 0 || amount === null || price === null || !isSide) return { flaws };
   const mode = typeof stp === 'string' ? stp : 'no';
   const order: RestingOrder = {
     id: data.lastOrderId + 1,
     account,
     market: String(market),
     type: 'spot',
-    side: side === 'buy' ? 'buy' : 'sell',
+    side,
     amount: formatDecimal(amount),
     price: formatDecimal(price),
     placed: {

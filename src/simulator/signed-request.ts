@@ -7,10 +7,7 @@ import { type Call, createNonces, type ExchangeState, type Headers, type Permiss
 /** `account`: empty for public operations. */
 export const accept = (account: string, body: Call['body']) => ({ kind: 'accepted' as const, account, body });
 
-interface RequestParts {
-  readonly headers: Headers;
-  readonly body: Buffer;
-}
+type RequestParts = { readonly headers: Headers; readonly body: Buffer };
 
 export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
 const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
