@@ -231,7 +231,7 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
   return { ...Type.Object(fields, { additionalProperties: false }), description };
 }
 
-/** Such an endpoint takes one object or an array: all or, with a 400, none. `problem`: what the schema cannot say. */
+/** Adds endpoints that take one object or an array: all or, with a 400, none. `problem`: what no schema can say. */
 function takerOf(app: FastifyInstance) {
   return <Shape extends ObjectShape>(
     path: string,

@@ -40,7 +40,7 @@ const COINS: Readonly<Record<string, Coin>> = {
   EUR: ['10000', [], 2, '1.5', { providers: ['VISAMASTER', 'SEPA'] }],
 };
 
-/** With one for each rule: USDT has several networks, USDC no default one, XRP a memo, EUR is fiat, XMR takes nothing. */
+/** One for each rule: USDT has several networks, USDC no default one, XRP a memo, EUR is fiat, XMR has no deposits. */
 export const DEMO_ASSETS: readonly Asset[] = Object.entries(COINS).map(([ticker, coin]) => {
   const [, networks, precision, withdrawFee, more] = coin;
   const costs = { precision, withdrawFee, minDeposit: withdrawFee };

@@ -61,7 +61,7 @@ export const createWithdrawal = (fee: 'on top' | 'within') => (call: Call) => {
   };
   move(data.purses, account, WITHDRAWN, asset.ticker, paid);
   move(data.purses, account, FEES, asset.ticker, decimal(asset.withdrawFee));
-  addRecord(data.withdrawals, account, withdrawal.uniqueId, withdrawal);
+  addRecord(data.withdrawals, account, uniqueId, withdrawal);
   const { account: _account, address: _address, provider: _provider, atMs: _atMs, ...told } = withdrawal;
   call.log.append({ kind: 'withdrawal-created', account, ...told }, nowMs);
   return done([], profile === 'live' ? 201 : 200);

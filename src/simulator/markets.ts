@@ -59,7 +59,7 @@ export function demoPrice(market: string): Decimal {
   return decimal(DEMO_PRICES[market.replace('_PERP', '_USDT')]?.price ?? PLAIN.price);
 }
 
-/** `given` adds to the terms of the demonstration, or replaces parts. Throws a RangeError where it has no right amount. */
+/** `given` adds to the terms of the demonstration. Throws a RangeError where it has no decimal, or no price above 0. */
 export function createTerms(
   hasMarket: (name: string) => boolean,
   given: Readonly<Record<string, Partial<MarketTerms>>>,

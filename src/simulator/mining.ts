@@ -45,14 +45,11 @@ function secondsOf(interval: string): number {
 }
 
 function intervalFlaw(interval: string, profile: Profile): Flaw | null {
-  if (profile === 'live')
-    return unless(
-      LIVE_INTERVALS.includes(interval),
-      'interval',
-      `must be one of ${LIVE_INTERVALS.join(', ')}.`,
-    );
-  const isKnown = Number.isFinite(secondsOf(interval));
-  return unless(isKnown, 'interval', 'must be minutes, hours or days, such as 5m, 1h or 1d.');
+  const isLive = profile === 'live';
+  const isKnown = isLive ? LIVE_INTERVALS.includes(interval) : Number.isFinite(secondsOf(interval));
+  const oneOfThem = `one of ${LIVE_INTERVALS.join(', ')}`;
+  const allowed = isLive ? oneOfThem : 'minutes, hours or days, such as 5m, 1h or 1d';
+  return unless(isKnown, 'interval', `must be ${allowed}.`);
 }
 
 /** `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. */
