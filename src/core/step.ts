@@ -217,7 +217,6 @@ function easeCadence(state: CoreState, out: Effect[]): void {
   const capacityPerSecond = carriedPerSecond(state.settings, state.answerMs);
   if (Math.abs(capacityPerSecond / state.capacityPerSecond - 1) < 0.1) return;
   const { moved, problems } = planPeriods(state, capacityPerSecond);
-  for (const market of state.markets) schedule(state, market);
   if (!moved && problems.length === 0) return;
   const detail =
     problems[0] ??
