@@ -90,11 +90,12 @@ function controls(state: ExchangeState) {
     prices: (): Readonly<Record<string, string>> =>
       Object.fromEntries(Array.from(state.data.prices, ([market, price]) => [market, formatDecimal(price)])),
     /**
-     * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string. A
-     * market without a stock side is left alone.
+     * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string above
+     * 0. A market without a stock side is left alone.
      */
     setPrice(market: string, price: string, nowMs: number): void {
       const value = decimal(price);
+      if (value <= 0n) throw new RangeError(`price of ${market}: found "${price}"; expected more than 0`);
       if (state.termsOf(market) !== null) state.data.prices.set(market, value);
       log.append({ kind: 'price-set', market, price }, nowMs);
       fillMetOrders(state, market, nowMs);

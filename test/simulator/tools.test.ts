@@ -26,6 +26,15 @@ const LIVE: SimulatorOptions = {
 };
 const ORDER = { market: 'BTC_USDT', type: 'spot', side: 'sell', amount: '0.5', price: '70000' } as const;
 
+test.each(['0', '-1', 'none'])(
+  'a test cannot set a price of %s: orders at the market need one above 0',
+  async (price) => {
+    const { server } = await open();
+    expect(() => server.exchange.setPrice('BTC_USDT', price, server.nowMs())).toThrow(RangeError);
+    expect(server.exchange.prices()['BTC_USDT']).toBe('60000');
+  },
+);
+
 test.each(['running', 'manual'] as const)(
   'a %s clock is moved ahead, and timers fire on the way at their own moment',
   async (time) => {
