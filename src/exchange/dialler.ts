@@ -32,7 +32,6 @@ const OTHER_FAMILY_MS = 50;
 /** Behind every time. */
 const LAST_PLACE = 1e15;
 
-type Resolved = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 type Name = ReturnType<typeof createName>;
 
 function createName() {
@@ -43,8 +42,8 @@ function createName() {
     lookedUpMs: Number.NEGATIVE_INFINITY,
     /** The last lookup failed, or no answer came since the last dial or doubt. */
     doubtful: false,
-    busy: false,
-    waiting: new Array<Resolved>(),
+    /** The lookup that is under way: what will have gone wrong with it, or null. */
+    asked: null as Promise<NodeJS.ErrnoException | null> | null,
   };
 }
 
@@ -128,39 +127,34 @@ export function createNames(clock: Clock) {
   const names = new Map<string, Name>();
   const resolvers = new Set<Resolver>();
 
-  function lookUp(host: string, name: Name): void {
-    name.busy = true;
-    const end: Resolved = (error, addresses) => {
-      name.busy = false;
-      name.lookedUpMs = clock.now().monoMs;
-      if (error === null) takeOver(name, addresses);
-      else name.doubtful = true;
-      for (const done of name.waiting.splice(0)) done(error, addresses);
-    };
+  async function lookUp(host: string, name: Name): Promise<NodeJS.ErrnoException | null> {
     const listed = inHosts(host);
-    const found = listed.length > 0 ? Promise.resolve(listed) : askAll(resolvers, clock, host);
-    found.then(
-      (addresses) => end(null, addresses),
-      (error: NodeJS.ErrnoException) => end(error, []),
-    );
+    try {
+      takeOver(name, await (listed.length > 0 ? listed : askAll(resolvers, clock, host)));
+      return null;
+    } catch (error) {
+      name.doubtful = true;
+      return error as NodeJS.ErrnoException;
+    } finally {
+      name.asked = null;
+      name.lookedUpMs = clock.now().monoMs;
+    }
   }
   const lookup: LookupFunction = (host, { all }, callback) => {
     const name = names.get(host) ?? createName();
     names.set(host, name);
-    const done: Resolved = (error, found) => {
-      const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;
-      const addresses = found.toSorted((one, other) => placeOf(one) - placeOf(other));
+    const isKnown = name.known.length > 0;
+    const ageMs = clock.now().monoMs - name.lookedUpMs;
+    if (!isKnown || ageMs >= (name.doubtful ? AGAIN_MS : FRESH_MS)) name.asked ??= lookUp(host, name);
+    name.doubtful = true;
+    const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;
+    void Promise.resolve(isKnown ? null : name.asked).then((error) => {
+      const addresses = name.known.toSorted((one, other) => placeOf(one) - placeOf(other));
       const [first] = addresses;
-      if (error !== null || first === undefined) callback(error, []);
+      if (first === undefined) callback(error, []);
       else if (all === true) callback(null, addresses);
       else callback(null, first.address, first.family);
-    };
-    if (name.known.length === 0) name.waiting.push(done);
-    else queueMicrotask(() => done(null, name.known));
-    const ageMs = clock.now().monoMs - name.lookedUpMs;
-    const isDue = name.waiting.length > 0 || ageMs >= (name.doubtful ? AGAIN_MS : FRESH_MS);
-    name.doubtful = true;
-    if (isDue && !name.busy) lookUp(host, name);
+    });
   };
   return {
     lookup,
@@ -206,26 +200,27 @@ const MAX_HEAD_CHARS = 16_384;
  * of its own), what was written is not sent again after that, and a failure says whether names, network or TLS failed.
  */
 export function createDialler(options: DiallerOptions) {
+  const { names, sessions } = options;
+  const { protocol, hostname, port } = new URL(options.origin);
+  const secure = protocol === 'https:';
+  const host = hostname.replace(/^\[|\]$/g, '');
   let tcp: Socket | null = null;
-  /** Where the connection leads to, once it is open. */
-  let end: { readonly host: string; readonly address: string } | null = null;
+  /** Where the connection leads to; null before it reached that. */
+  let address: string | null = null;
   /** The last answer over it was the exchange's own. */
   let isTrusted = false;
-  let shakesHands = false;
   let ready: Socket | null = null;
   let isOpen = false;
   let expectAnswer = (): void => undefined;
+  const shakesHands = () => address !== null && !isOpen;
   return {
     /** Opens it, and says when it is open; at once where it is. */
     open(opened: (error: ConnectError | null) => void): void {
       if (isOpen) return opened(null);
-      const { secure, host, port } = endOf(options.origin);
-      const socket = connectTcp({ host, port, lookup: options.names.lookup, noDelay: true });
+      const end = { host, port: Number(port) || (secure ? 443 : 80) };
+      const socket = connectTcp({ ...end, lookup: names.lookup, noDelay: true });
       tcp = socket;
-      let over = false;
       const succeed = (connected: Socket | TLSSocket) => {
-        over = true;
-        shakesHands = false;
         ready = connected;
         isOpen = true;
         expectAnswer = passInterimOver(connected);
@@ -233,61 +228,50 @@ export function createDialler(options: DiallerOptions) {
       };
       // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
       const onError = (error: NodeJS.ErrnoException) => {
-        if (over || tcp !== socket) return;
-        over = true;
-        const reason = error.syscall?.startsWith('query') === true ? 'dns' : shakesHands ? 'tls' : 'network';
-        opened(new ConnectError(reason, error));
+        if (isOpen || tcp !== socket) return;
+        const isQuery = error.syscall?.startsWith('query') === true;
+        opened(new ConnectError(isQuery ? 'dns' : shakesHands() ? 'tls' : 'network', error));
       };
       socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
       socket.on('error', onError);
       for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
-        socket.on(event, (address: string) => options.names.found(host, address, 'dead'));
+        socket.on(event, (attempted: string) => names.found(host, attempted, 'dead'));
       socket.once('connect', () => {
-        end = { host, address: socket.remoteAddress ?? '' };
+        address = socket.remoteAddress ?? '';
         if (!secure) return succeed(socket);
         const tls = startTls(socket, host, options);
         tls.on('error', onError);
         tls.once('secureConnect', () => succeed(tls));
-        shakesHands = true;
       });
     },
     /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
     connect: (_options: unknown, callback: buildConnector.Callback): void => {
-      handOver(ready, callback);
+      const socket = ready;
       ready = null;
+      // Later in this turn: undici misses what is called back at once.
+      queueMicrotask(() => {
+        if (socket === null) callback(new ClosedError('the connection was closed'), null);
+        else callback(null, socket);
+      });
     },
     /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
     /** An answer came, of the exchange itself or of something before it. Where it was the latter, `reset` says so. */
     answered(isOfExchange: boolean): void {
-      if (isOfExchange && !isTrusted && end !== null) options.names.found(end.host, end.address, 'answers');
+      if (isOfExchange && !isTrusted && address !== null) names.found(host, address, 'answers');
       isTrusted = isOfExchange;
     },
     /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
     reset(): void {
-      if (!isTrusted && end !== null) options.names.found(end.host, end.address, 'silent');
+      if (!isTrusted && address !== null) names.found(host, address, 'silent');
       // The session that was offered may be the reason.
-      if (shakesHands) options.sessions.last = undefined;
+      if (shakesHands()) sessions.last = undefined;
       // Node puts off the reset of a socket that still connects. That one has sent nothing.
       if (tcp?.connecting === true) tcp.destroy();
       else tcp?.resetAndDestroy();
       tcp = null;
     },
   };
-}
-
-function endOf(origin: string) {
-  const { protocol, hostname, port } = new URL(origin);
-  const secure = protocol === 'https:';
-  return { secure, host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80) };
-}
-
-/** Later in this turn: undici misses what is called back at once. */
-function handOver(socket: Socket | null, callback: buildConnector.Callback): void {
-  queueMicrotask(() => {
-    if (socket === null) callback(new ClosedError('the connection was closed'), null);
-    else callback(null, socket);
-  });
 }
 
 function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions): TLSSocket {

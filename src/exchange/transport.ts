@@ -1,6 +1,7 @@
 import { Client, type Dispatcher, errors } from 'undici';
+import type { FailureReason } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
-import { ClosedError, ConnectError, createDialler, createNames, type DiallerOptions } from './dialler.ts';
+import { ClosedError, createDialler, createNames, type DiallerOptions } from './dialler.ts';
 import type { Transport, WireHeaders, WireRequest, WireResult } from './wire.ts';
 
 export interface TransportOptions {
@@ -24,14 +25,20 @@ interface Connection {
   busy: boolean;
 }
 
-/** The connections to one origin. */
-function createPool(dialling: DiallerOptions, limit: number) {
+/** The connections to one origin, and what is on its way to it. */
+function createPool(dialling: DiallerOptions, options: TransportOptions) {
+  const { clock, connections = CONNECTIONS, requestLifetimeMs } = options;
   return {
     dialling,
-    limit,
+    clock,
+    requestLifetimeMs,
+    limit: connections,
     open: new Set<Connection>(),
     idle: new Array<Connection>(),
-    waiting: new Array<(connection: Connection) => void>(),
+    // No Set, for the reason that the core keeps its attempts in a list.
+    inFlight: new Array<Attempt>(),
+    /** Those in flight that have no connection yet. */
+    waiting: new Array<Attempt>(),
     /** Requests written so far: the order of writes and answers. */
     written: 0,
   };
@@ -42,18 +49,14 @@ type Pool = ReturnType<typeof createPool>;
 interface Attempt {
   readonly pool: Pool;
   readonly request: WireRequest;
-  readonly onWrite: () => void;
   /** Called exactly once, never synchronously, after the connection was given back. */
   readonly done: (result: WireResult) => void;
   connection: Connection | null;
   settled: boolean;
   /** Its number among the writes of the pool; null before its first byte. */
   writtenAs: number | null;
-  /** Of the answer, once its head has arrived. */
+  /** Of the answer; null before its head has arrived. */
   status: number | null;
-  headers: WireHeaders;
-  size: number;
-  readonly chunks: Buffer[];
   cancelLifetime: Cancel;
 }
 
@@ -72,12 +75,13 @@ const MAX_BODY_BYTES = 65_536;
  * used before undici looks once more for a pending close. `mayWrite` is asked in the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { clock, ca, connections: limit = CONNECTIONS, requestLifetimeMs } = options;
-  const names = createNames(clock);
-  const poolOf = (origin: string) => createPool({ origin, names, ca, sessions: { last: undefined } }, limit);
-  const pools = new Map(options.bases.map((origin) => [origin, poolOf(origin)]));
-  // No Set, for the reason that the core keeps its attempts in a list.
-  const inFlight: Attempt[] = [];
+  const names = createNames(options.clock);
+  const pools = new Map(
+    options.bases.map((origin) => {
+      const dialling = { origin, names, ca: options.ca, sessions: { last: undefined } };
+      return [origin, createPool(dialling, options)];
+    }),
+  );
 
   return {
     send(request, done) {
@@ -90,55 +94,38 @@ export function createTransport(options: TransportOptions): Transport {
       const attempt: Attempt = {
         pool,
         request,
+        done,
         connection: null,
         settled: false,
         writtenAs: null,
         status: null,
-        headers: {},
-        size: 0,
-        chunks: [],
         cancelLifetime: () => undefined,
-        onWrite() {
-          if (requestLifetimeMs !== undefined)
-            attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
-        },
-        done(result) {
-          inFlight.splice(inFlight.indexOf(attempt), 1);
-          done(result);
-        },
       };
-      inFlight.push(attempt);
-      const leaveQueue = take(pool, request.fresh, (connection) => begin(attempt, connection));
-      return () => {
-        leaveQueue();
-        giveUp(attempt, 'timeout');
-      };
+      pool.inFlight.push(attempt);
+      take(attempt);
+      return () => giveUp(attempt, 'timeout');
     },
     async close() {
       const closing = [...pools.values()];
       pools.clear();
       names.close();
-      for (const attempt of inFlight) giveUp(attempt, 'aborted');
-      for (const { waiting } of closing) waiting.length = 0;
-      const open = closing.flatMap((pool) => [...pool.open].map((connection) => ({ pool, connection })));
-      await Promise.all(open.map(({ pool, connection }) => end(pool, connection)));
+      for (const { inFlight } of closing) for (const attempt of inFlight) giveUp(attempt, 'aborted');
+      const ends = closing.flatMap((pool) => [...pool.open].map((connection) => end(pool, connection)));
+      await Promise.all(ends);
     },
   };
 }
 
 /**
- * Hands over a connection that is free, else a new one, both synchronously; at the limit it waits its turn. A fresh
- * one is always new, even beyond the limit: it must not wait behind the ones that hang.
+ * Takes a connection that is free, else a new one, both synchronously; at the limit it waits its turn. A fresh one is
+ * always new, even beyond the limit: it must not wait behind the ones that hang.
  */
-function take(pool: Pool, fresh: boolean, taken: (connection: Connection) => void): Cancel {
-  const free = fresh ? undefined : pool.idle.pop();
+function take(attempt: Attempt): void {
+  const { pool, request } = attempt;
+  const free = request.fresh ? undefined : pool.idle.pop();
   if (free !== undefined) free.busy = true;
-  if (free !== undefined || fresh || pool.open.size < pool.limit) {
-    taken(free ?? open(pool));
-    return () => undefined;
-  }
-  pool.waiting.push(taken);
-  return () => remove(pool.waiting, taken);
+  if (free !== undefined || request.fresh || pool.open.size < pool.limit) begin(attempt, free ?? open(pool));
+  else pool.waiting.push(attempt);
 }
 
 function open(pool: Pool): Connection {
@@ -171,7 +158,11 @@ function end({ open, idle }: Pool, connection: Connection): Promise<void> {
 }
 
 function serveWaiting(pool: Pool): void {
-  while (pool.waiting.length > 0 && pool.open.size < pool.limit) pool.waiting.shift()?.(open(pool));
+  while (pool.open.size < pool.limit) {
+    const next = pool.waiting.shift();
+    if (next === undefined) return;
+    begin(next, open(pool));
+  }
 }
 
 /** Takes a connection back whose request ended well. */
@@ -183,7 +174,7 @@ function release(pool: Pool, connection: Connection): void {
     return;
   }
   const next = pool.waiting.shift();
-  if (next !== undefined) return next(connection);
+  if (next !== undefined) return begin(next, connection);
   connection.busy = false;
   pool.idle.push(connection);
 }
@@ -210,7 +201,7 @@ function begin(attempt: Attempt, connection: Connection): void {
   attempt.connection = connection;
   connection.dialler.open((error) => {
     if (attempt.settled) return;
-    if (error !== null) return settle(attempt, failure(error, attempt));
+    if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
     const { method, path, content } = attempt.request;
     const { headers, body } = content();
     connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
@@ -242,13 +233,21 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
       if (isReusable && isAnswer) release(pool, connection);
       else discard(pool, connection, timedOut ? writtenAs : null);
     }
+    remove(pool.inFlight, attempt);
     done(result);
   });
 }
 
+/** Whether it may have been applied is whether its first byte was written. */
+function fail(attempt: Attempt, reason: FailureReason, detail: string, cause?: unknown): void {
+  const { writtenAs, status } = attempt;
+  const head = reason === 'parse' && status !== null ? { status } : {};
+  settle(attempt, { kind: 'failed', reason, detail, maybeApplied: writtenAs !== null, ...head, cause });
+}
+
 function giveUp(attempt: Attempt, reason: 'timeout' | 'aborted'): void {
-  const detail = `given up while waiting for ${waitingFor(attempt)}`;
-  settle(attempt, { kind: 'failed', reason, detail, maybeApplied: attempt.writtenAs !== null });
+  remove(attempt.pool.waiting, attempt);
+  fail(attempt, reason, `given up while waiting for ${waitingFor(attempt)}`);
 }
 
 function waitingFor({ connection, writtenAs, status }: Attempt): string {
@@ -260,6 +259,9 @@ function waitingFor({ connection, writtenAs, status }: Attempt): string {
 function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
   const { pool, request } = attempt;
   const { maxBodyBytes = MAX_BODY_BYTES, dropsBody = false, mayWrite } = request;
+  let headers: WireHeaders = {};
+  let size = 0;
+  const chunks: Buffer[] = [];
   return {
     // undici writes the request right after this call returns, in the same synchronous step.
     onRequestStart(controller) {
@@ -267,65 +269,54 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
         pool.written += 1;
         attempt.writtenAs = pool.written;
         attempt.connection?.dialler.expectAnswer();
-        attempt.onWrite();
+        const { clock, requestLifetimeMs } = pool;
+        if (requestLifetimeMs !== undefined)
+          attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
         return;
       }
-      const detail = 'not sent: no longer allowed when the connection was ready';
-      settle(attempt, { kind: 'failed', reason: 'aborted', detail, maybeApplied: false });
+      fail(attempt, 'aborted', 'not sent: no longer allowed when the connection was ready');
       controller.abort(new Error('not sent'));
     },
-    onResponseStart(_controller, status, headers) {
+    onResponseStart(_controller, status, received) {
       if (status < 200) return;
       attempt.status = status;
-      attempt.headers = headers;
+      headers = received;
     },
     onResponseData(controller, chunk) {
-      const { status, headers } = attempt;
-      attempt.size += chunk.length;
-      if (attempt.size <= maxBodyBytes) {
-        if (!dropsBody) attempt.chunks.push(chunk);
+      const { status } = attempt;
+      size += chunk.length;
+      if (size <= maxBodyBytes) {
+        if (!dropsBody) chunks.push(chunk);
         return;
       }
       if (dropsBody && status !== null)
         settle(attempt, { kind: 'response', status, headers, body: Buffer.alloc(0) });
-      else settle(attempt, broken(`HTTP ${status} with more than ${maxBodyBytes} bytes`, status));
+      else fail(attempt, 'parse', `HTTP ${status} with more than ${maxBodyBytes} bytes`);
       controller.abort(new Error('body too large'));
     },
     onResponseEnd() {
-      const { status, headers, chunks } = attempt;
+      const { status } = attempt;
       if (status === null) return;
       settle(attempt, { kind: 'response', status, headers, body: Buffer.concat(chunks) }, true);
     },
     onResponseError(_controller, error) {
       if (error instanceof ClosedError && attempt.connection !== null) beginAnew(attempt, attempt.connection);
-      else settle(attempt, failure(error, attempt));
+      else failBy(attempt, error);
     },
   };
 }
 
-function failure(error: NodeJS.ErrnoException, { writtenAs, status }: Attempt): WireResult {
-  if (error instanceof ConnectError) {
-    const { reason, cause } = error;
-    return { kind: 'failed', reason, detail: `cannot connect: ${error.message}`, maybeApplied: false, cause };
-  }
-  const detail = describe(error);
-  if (writtenAs === null)
-    return { kind: 'failed', reason: 'aborted', detail, maybeApplied: false, cause: error };
+/** Fails it by what undici says of its connection or its answer. */
+function failBy(attempt: Attempt, error: NodeJS.ErrnoException): void {
+  const { code, message } = error;
+  const detail = code === undefined || message.includes(code) ? message : `${code}: ${message}`;
+  if (attempt.writtenAs === null) fail(attempt, 'aborted', detail, error);
   // Without its cause: there undici keeps what it could not parse, which may repeat the request.
-  if (status !== null || BROKEN.some((kind) => error instanceof kind))
-    return broken(`the answer broke off or is not HTTP: ${detail}`, status);
-  return { kind: 'failed', reason: 'network', detail, maybeApplied: true, cause: error };
+  else if (attempt.status !== null || BROKEN.some((kind) => error instanceof kind))
+    fail(attempt, 'parse', `the answer broke off or is not HTTP: ${detail}`);
+  else fail(attempt, 'network', detail, error);
 }
 
 const { HTTPParserError, ResponseContentLengthMismatchError, HeadersOverflowError } = errors;
 /** What undici says of an answer that breaks the rules of HTTP. */
 const BROKEN = [HTTPParserError, ResponseContentLengthMismatchError, HeadersOverflowError];
-
-function describe({ code, message }: NodeJS.ErrnoException): string {
-  return code === undefined || message.includes(code) ? message : `${code}: ${message}`;
-}
-
-function broken(detail: string, status: number | null): WireResult {
-  const result = { kind: 'failed', reason: 'parse', detail, maybeApplied: true } as const;
-  return status === null ? result : { ...result, status };
-}
