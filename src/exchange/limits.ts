@@ -51,32 +51,6 @@ function reservoirOf({ requests, windowMs }: Limit) {
 /** A step back of the wall clock by more than this is answered with new limiters. */
 const STEP_BACK_MS = 1_000;
 
-/** What the client keeps to; null where nothing limits the operation. */
-function limitOf({ name, limit }: Operation, budget: Limit | undefined): Limit | null {
-  return name === syncKillSwitch.name && budget !== undefined ? budget : limit;
-}
-
-/** The limiters of one client, as long as the wall clock does not step back. */
-function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
-  const byName = new Map<string, Bottleneck>();
-  const inOrder = new Bottleneck({ maxConcurrent: 1 });
-  return {
-    of(operation: Operation): Bottleneck {
-      const known = byName.get(operation.name);
-      if (known !== undefined) return known;
-      const limit = limitOf(operation, budget);
-      const made = new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
-      // A nonce that arrives after a greater one is stale: signed requests go one after the other.
-      if (nonce === 'increasing' && operation.authentication === 'signed') made.chain(inOrder);
-      byName.set(operation.name, made);
-      return made;
-    },
-    disconnect() {
-      for (const limiter of byName.values()) void limiter.disconnect();
-    },
-  };
-}
-
 export type Limits = ReturnType<typeof createLimits>;
 
 /**
@@ -84,24 +58,35 @@ export type Limits = ReturnType<typeof createLimits>;
  * step back starts nothing until the old time comes round: so a call waits with a deadline, and after such a step the
  * limiters are made anew; what waits at the old ones begins there or not at all.
  */
-export function createLimits(options: LimitsOptions) {
-  const { clock } = options;
-  let limiters = createLimiters(options);
+export function createLimits({ clock, nonce, concurrent, budget }: LimitsOptions) {
+  const limiters = new Map<string, Bottleneck>();
+  let inOrder = new Bottleneck({ maxConcurrent: 1 });
   /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
   let furthestMs = Number.NEGATIVE_INFINITY;
   const waiting = new Set<(error: Error) => void>();
   let closed: NetworkError | null = null;
 
-  function limiterOf(operation: Operation): Bottleneck {
+  function disconnect(): void {
+    for (const limiter of limiters.values()) void limiter.disconnect();
+  }
+
+  function limiterOf(operation: Operation, limit: Limit | null): Bottleneck {
     const { monoMs, wallMs } = clock.now();
     const aheadMs = wallMs - monoMs;
     if (aheadMs < furthestMs - STEP_BACK_MS) {
-      limiters.disconnect();
-      limiters = createLimiters(options);
+      disconnect();
+      limiters.clear();
+      inOrder = new Bottleneck({ maxConcurrent: 1 });
       furthestMs = aheadMs;
     }
     furthestMs = Math.max(furthestMs, aheadMs);
-    return limiters.of(operation);
+    const known = limiters.get(operation.name);
+    if (known !== undefined) return known;
+    const made = new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
+    // A nonce that arrives after a greater one is stale: signed requests go one after the other.
+    if (nonce === 'increasing' && operation.authentication === 'signed') made.chain(inOrder);
+    limiters.set(operation.name, made);
+    return made;
   }
 
   return {
@@ -118,7 +103,9 @@ export function createLimits(options: LimitsOptions) {
       return new Promise((resolve, reject) => {
         const refused = withdrawn(signal, false) ?? closed;
         if (refused !== null) return reject(refused);
-        const limiter = limiterOf(operation);
+        const isTimer = operation.name === syncKillSwitch.name;
+        const limit = (isTimer ? budget : undefined) ?? operation.limit;
+        const limiter = limiterOf(operation, limit);
         const leave = (): boolean => {
           cancelWait();
           ignore();
@@ -128,23 +115,22 @@ export function createLimits(options: LimitsOptions) {
           if (leave()) reject(error);
         };
         waiting.add(refuse);
-        const late = () => noTurn(operation.name, limitOf(operation, options.budget), waitMs);
+        const late = () => noTurn(operation.name, limit, waitMs);
         const cancelWait = clock.after(waitMs, () => refuse(late()));
         const ignore = onAbort(signal, () => refuse(withdrawn(signal, false) ?? late()));
         const begin = async () => {
           if (leave()) await job().then(resolve, reject);
           // Whoever has given up meanwhile sends nothing.
-          else if (operation.limit !== null) await limiter.incrementReservoir(1);
+          else if (limit !== null) await limiter.incrementReservoir(1);
         };
-        const priority = operation.name === syncKillSwitch.name ? 0 : 5;
-        limiter.schedule({ priority }, begin).catch(refuse);
+        limiter.schedule({ priority: isTimer ? 0 : 5 }, begin).catch(refuse);
       });
     },
     /** Nothing begins afterwards. */
     close(): void {
       closed = new NetworkError('the client was closed', 'aborted');
       for (const refuse of waiting) refuse(closed);
-      limiters.disconnect();
+      disconnect();
     },
   };
 }
