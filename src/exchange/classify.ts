@@ -2,7 +2,7 @@ import { type FailureReason, ORDER_TYPES, type Outcome, type ServerTimer } from 
 import type { PingOutcome } from '../ports.ts';
 import { isRecord, type Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
-import type { WireHeaders, WireResult } from './wire.ts';
+import type { WireFailure, WireHeaders, WireResponse, WireResult } from './wire.ts';
 
 /** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
 export const LAST_SECOND = 253_402_300_799;
@@ -83,9 +83,6 @@ export type Verdict = Success | Rejection;
 /** What was asked of the exchange, to hold the answer against. */
 type Asked = Pick<KillSwitchArguments, 'market' | 'timeoutSeconds'>;
 
-export type Response = Extract<WireResult, { kind: 'response' }>;
-type Failed = Extract<WireResult, { kind: 'failed' }>;
-
 /** The value of a header, the first one where it was repeated. */
 export function firstHeader(headers: WireHeaders, name: string): string | null {
   const value = headers[name];
@@ -93,7 +90,7 @@ export function firstHeader(headers: WireHeaders, name: string): string | null {
 }
 
 /** One line about an answer: its status, and the message of the API's error object or what else its body is. */
-function describeResponse({ status, headers, body }: Response, value: unknown): string {
+function describeResponse({ status, headers, body }: WireResponse, value: unknown): string {
   const error = decodeError(value);
   const { message } = error ?? decodePublicError(value) ?? {};
   const type = firstHeader(headers, 'content-type') ?? 'no content type';
@@ -102,7 +99,7 @@ function describeResponse({ status, headers, body }: Response, value: unknown): 
   return `HTTP ${status}: ${named.length === 0 ? message : `${message} (${named.join('; ')})`}`;
 }
 
-function judgeSuccess(response: Response, value: unknown, asked: Asked): Outcome {
+function judgeSuccess(response: WireResponse, value: unknown, asked: Asked): Outcome {
   if (asked.timeoutSeconds === null && Array.isArray(value) && value.length === 0) return { kind: 'deleted' };
   const timer = decodeTimer(value);
   if (timer === null) {
@@ -134,7 +131,7 @@ function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, det
 }
 
 /** True where the API itself has refused. What comes with a 5xx may be a gateway's, and so may any page. */
-export function isRefusal({ status, body }: Response): boolean {
+export function isRefusal({ status, body }: WireResponse): boolean {
   const value = parseBody(body);
   return status < 500 && (decodeError(value) !== null || decodePublicError(value) !== null);
 }
@@ -172,7 +169,7 @@ function judgeStatus(status: number, value: unknown, detail: string): Rejection 
   return status >= 400 ? judgeRefusal(status, error, detail) : { kind: 'protocol', detail };
 }
 
-function judgeRejection(response: Response, value: unknown): Rejection {
+function judgeRejection(response: WireResponse, value: unknown): Rejection {
   const { status, headers } = response;
   const target = status < 400 ? firstHeader(headers, 'location') : null;
   if (target !== null)
@@ -181,7 +178,7 @@ function judgeRejection(response: Response, value: unknown): Rejection {
 }
 
 /** An answer that broke off or grew too large is judged by its status, as a whole one would be. */
-function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: Failed): Rejection {
+function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: WireFailure): Rejection {
   if (reason === 'parse') return { ...judgeStatus(status, undefined, detail), cause };
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
@@ -272,7 +269,11 @@ function refusalIn(value: unknown, detail: string): Rejection | null {
   return publicError === null ? null : { ...refusal, params: publicError.params };
 }
 
-function judgeReply<T>(response: Response, { authentication, effect }: Judged, read: Decoder<T>): Reply<T> {
+function judgeReply<T>(
+  response: WireResponse,
+  { authentication, effect }: Judged,
+  read: Decoder<T>,
+): Reply<T> {
   const { status } = response;
   const value = parseBody(response.body);
   const detail = describeResponse(response, value);

@@ -246,13 +246,8 @@ export function createDialler(options: DiallerOptions) {
     },
     /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
     connect: (_options: unknown, callback: buildConnector.Callback): void => {
-      const socket = ready;
+      handOver(ready, callback);
       ready = null;
-      // Later in this turn: undici misses what is called back at once.
-      queueMicrotask(() => {
-        if (socket === null) callback(new ClosedError('the connection was closed'), null);
-        else callback(null, socket);
-      });
     },
     /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
@@ -272,6 +267,14 @@ export function createDialler(options: DiallerOptions) {
       tcp = null;
     },
   };
+}
+
+/** Later in this turn: undici misses what is called back at once. */
+function handOver(socket: Socket | null, callback: buildConnector.Callback): void {
+  queueMicrotask(() => {
+    if (socket === null) callback(new ClosedError('the connection was closed'), null);
+    else callback(null, socket);
+  });
 }
 
 function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions): TLSSocket {

@@ -230,18 +230,10 @@ function errorOfTransient(failure: Extract<Rejection, { kind: 'transient' }>): A
 /** The error class of a failed outcome. */
 export function toError(failure: Rejection): ApiError {
   const { detail, status = null, cause } = failure;
-  switch (failure.kind) {
-    case 'protocol':
-      return new ProtocolError(detail, { maybeApplied: failure.harmless !== true, status, cause });
-    case 'nonce':
-      return new NonceError(detail, { status });
-    case 'throttled':
-      return new ThrottledError(detail, { status });
-    case 'refused':
-      return new RefusedError(detail, failure.code, failure.fields ?? {}, status);
-    case 'unauthorised':
-      return new UnauthorisedError(detail, failure.status);
-    case 'transient':
-      return errorOfTransient(failure);
-  }
+  if (failure.kind === 'transient') return errorOfTransient(failure);
+  if (failure.kind === 'unauthorised') return new UnauthorisedError(detail, failure.status);
+  if (failure.kind === 'refused') return new RefusedError(detail, failure.code, failure.fields ?? {}, status);
+  if (failure.kind === 'nonce') return new NonceError(detail, { status });
+  if (failure.kind === 'throttled') return new ThrottledError(detail, { status });
+  return new ProtocolError(detail, { maybeApplied: failure.harmless !== true, status, cause });
 }

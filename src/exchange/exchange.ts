@@ -3,15 +3,7 @@ import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports.ts';
 import { isLoopback, parseHttpDate, type Redact, redact, secretFlaw, tidy } from '../util/text.ts';
-import {
-  classifyPing,
-  classifySync,
-  firstHeader,
-  isRefusal,
-  type Reply,
-  type Response,
-  type Verdict,
-} from './classify.ts';
+import { classifyPing, classifySync, firstHeader, isRefusal, type Reply, type Verdict } from './classify.ts';
 import { ArgumentError, NetworkError } from './errors.ts';
 import { type Fields, type Operation, ping, syncKillSwitch, timerFields } from './operations.ts';
 import {
@@ -23,7 +15,7 @@ import {
   signPayload,
 } from './sign.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
-import type { Transport, WireContent, WireRequest, WireResult } from './wire.ts';
+import type { Transport, WireContent, WireRequest, WireResponse, WireResult } from './wire.ts';
 
 export interface Credentials {
   readonly key: string;
@@ -178,7 +170,7 @@ export function createSession(options: SessionOptions) {
         redact(text, key === null ? secretsOf(signed, credentials) : signed.secrets);
       const verdictOf = (result: WireResult) => judge(result, hide);
       let judged: V | null = null;
-      const isAnswer = (response: Response) => {
+      const isAnswer = (response: WireResponse) => {
         judged = verdictOf(response);
         return NONCE_TAKEN.includes(judged.kind) || isRefusal(response);
       };
@@ -199,13 +191,8 @@ export function startSync(
 ): Cancel {
   const { fresh, signed, mayWrite } = request;
   const judge = (result: WireResult, hide: Redact) => classifySync(result, request, hide);
-  return session.call(
-    syncKillSwitch,
-    timerFields(request),
-    { base, fresh, signed, mayWrite },
-    judge,
-    settled,
-  );
+  const delivery = { base, fresh, signed, mayWrite };
+  return session.call(syncKillSwitch, timerFields(request), delivery, judge, settled);
 }
 
 /** One repetition after 0.05 to 0.1 s. */
@@ -234,20 +221,16 @@ export function startPing(
   function attempt(number: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const sentMs = clock.now().monoMs;
-      const cancel = session.call(
-        ping,
-        {},
-        { base, fresh: number > 1, mayWrite: () => !signal.aborted },
-        (wire, hide) => {
-          const result = classifyPing(wire, hide);
-          return { kind: result.ok ? 'answered' : 'failed', result };
-        },
-        ({ result }) => {
-          cancelShare();
-          if (result.ok) resolve(clock.now().monoMs - sentMs);
-          else reject(new NetworkError(result.detail, result.reason));
-        },
-      );
+      const delivery = { base, fresh: number > 1, mayWrite: () => !signal.aborted };
+      const judge = (wire: WireResult, hide: Redact) => {
+        const result = classifyPing(wire, hide);
+        return { kind: result.ok ? 'answered' : 'failed', result };
+      };
+      const cancel = session.call(ping, {}, delivery, judge, ({ result }) => {
+        cancelShare();
+        if (result.ok) resolve(clock.now().monoMs - sentMs);
+        else reject(new NetworkError(result.detail, result.reason));
+      });
       const cancelShare = number > 1 ? () => undefined : clock.after(timeoutMs * FIRST_SHARE, cancel);
       signal.addEventListener('abort', cancel);
     });

@@ -51,6 +51,39 @@ function reservoirOf({ requests, windowMs }: Limit) {
 /** A step back of the wall clock by more than this is answered with new limiters. */
 const STEP_BACK_MS = 1_000;
 
+/** One limiter for each operation. All are made anew after a step back of the wall clock. */
+function createLimiters({ clock, nonce, concurrent }: LimitsOptions) {
+  const made = new Map<string, Bottleneck>();
+  let inOrder = new Bottleneck({ maxConcurrent: 1 });
+  /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
+  let furthestMs = Number.NEGATIVE_INFINITY;
+
+  function disconnect(): void {
+    for (const limiter of made.values()) void limiter.disconnect();
+  }
+  return {
+    of({ name, authentication }: Operation, limit: Limit | null): Bottleneck {
+      const { monoMs, wallMs } = clock.now();
+      const aheadMs = wallMs - monoMs;
+      if (aheadMs < furthestMs - STEP_BACK_MS) {
+        disconnect();
+        made.clear();
+        inOrder = new Bottleneck({ maxConcurrent: 1 });
+        furthestMs = aheadMs;
+      }
+      furthestMs = Math.max(furthestMs, aheadMs);
+      const limiter =
+        made.get(name) ??
+        new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
+      // A nonce that arrives after a greater one is stale: signed requests go one after the other.
+      if (nonce === 'increasing' && authentication === 'signed') limiter.chain(inOrder);
+      made.set(name, limiter);
+      return limiter;
+    },
+    disconnect,
+  };
+}
+
 export type Limits = ReturnType<typeof createLimits>;
 
 /**
@@ -58,36 +91,11 @@ export type Limits = ReturnType<typeof createLimits>;
  * step back starts nothing until the old time comes round: so a call waits with a deadline, and after such a step the
  * limiters are made anew; what waits at the old ones begins there or not at all.
  */
-export function createLimits({ clock, nonce, concurrent, budget }: LimitsOptions) {
-  const limiters = new Map<string, Bottleneck>();
-  let inOrder = new Bottleneck({ maxConcurrent: 1 });
-  /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
-  let furthestMs = Number.NEGATIVE_INFINITY;
+export function createLimits(options: LimitsOptions) {
+  const { clock, budget } = options;
+  const limiters = createLimiters(options);
   const waiting = new Set<(error: Error) => void>();
   let closed: NetworkError | null = null;
-
-  function disconnect(): void {
-    for (const limiter of limiters.values()) void limiter.disconnect();
-  }
-
-  function limiterOf(operation: Operation, limit: Limit | null): Bottleneck {
-    const { monoMs, wallMs } = clock.now();
-    const aheadMs = wallMs - monoMs;
-    if (aheadMs < furthestMs - STEP_BACK_MS) {
-      disconnect();
-      limiters.clear();
-      inOrder = new Bottleneck({ maxConcurrent: 1 });
-      furthestMs = aheadMs;
-    }
-    furthestMs = Math.max(furthestMs, aheadMs);
-    const known = limiters.get(operation.name);
-    if (known !== undefined) return known;
-    const made = new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
-    // A nonce that arrives after a greater one is stale: signed requests go one after the other.
-    if (nonce === 'increasing' && operation.authentication === 'signed') made.chain(inOrder);
-    limiters.set(operation.name, made);
-    return made;
-  }
 
   return {
     /**
@@ -105,7 +113,7 @@ export function createLimits({ clock, nonce, concurrent, budget }: LimitsOptions
         if (refused !== null) return reject(refused);
         const isTimer = operation.name === syncKillSwitch.name;
         const limit = (isTimer ? budget : undefined) ?? operation.limit;
-        const limiter = limiterOf(operation, limit);
+        const limiter = limiters.of(operation, limit);
         const leave = (): boolean => {
           cancelWait();
           ignore();
@@ -130,7 +138,7 @@ export function createLimits({ clock, nonce, concurrent, budget }: LimitsOptions
     close(): void {
       closed = new NetworkError('the client was closed', 'aborted');
       for (const refuse of waiting) refuse(closed);
-      disconnect();
+      limiters.disconnect();
     },
   };
 }

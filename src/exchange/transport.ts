@@ -22,7 +22,6 @@ interface Connection {
   readonly dialler: ReturnType<typeof createDialler>;
   /** How many requests had been written to this origin when something was last heard over this connection. */
   heardAt: number;
-  busy: boolean;
 }
 
 /** The connections to one origin, and what is on its way to it. */
@@ -123,7 +122,6 @@ export function createTransport(options: TransportOptions): Transport {
 function take(attempt: Attempt): void {
   const { pool, request } = attempt;
   const free = request.fresh ? undefined : pool.idle.pop();
-  if (free !== undefined) free.busy = true;
   if (free !== undefined || request.fresh || pool.open.size < pool.limit) begin(attempt, free ?? open(pool));
   else pool.waiting.push(attempt);
 }
@@ -142,10 +140,10 @@ function open(pool: Pool): Connection {
     // Closes a connection this long before the server said that it would.
     keepAliveTimeoutThreshold: 1000,
   });
-  const connection: Connection = { client, dialler, heardAt: pool.written, busy: true };
+  const connection: Connection = { client, dialler, heardAt: pool.written };
   pool.open.add(connection);
   client.on('disconnect', () => {
-    if (!connection.busy) void end(pool, connection);
+    if (pool.idle.includes(connection)) void end(pool, connection);
   });
   return connection;
 }
@@ -168,14 +166,9 @@ function serveWaiting(pool: Pool): void {
 /** Takes a connection back whose request ended well. */
 function release(pool: Pool, connection: Connection): void {
   connection.heardAt = pool.written;
-  if (pool.open.size > pool.limit) {
-    void end(pool, connection);
-    serveWaiting(pool);
-    return;
-  }
+  if (pool.open.size > pool.limit) return discard(pool, connection, null);
   const next = pool.waiting.shift();
   if (next !== undefined) return begin(next, connection);
-  connection.busy = false;
   pool.idle.push(connection);
 }
 

@@ -51,15 +51,8 @@ const RULES: Partial<Record<OperationName, (given: never) => void>> = {
   },
 };
 
+/** Keeps what it has compiled. That is done when first asked: a program uses few of the operations. */
 const ajv = new Ajv({ strict: true, allErrors: false });
-const compiled = new Map<TSchema, ValidateFunction>();
-
-/** Compiles when first asked: a program uses few of the operations. */
-function checkerOf(schema: TSchema): ValidateFunction {
-  const check = compiled.get(schema) ?? ajv.compile(schema);
-  compiled.set(schema, check);
-  return check;
-}
 
 /** Of a check that has failed: the first error, and of the branches of a union the one that got furthest. */
 function firstError({ errors }: ValidateFunction): ErrorObject {
@@ -123,7 +116,7 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     const hint = didYouMean(unknown, names);
     throw new ArgumentError(unknown, `${sentence}; allowed: ${names.join(', ')}${hint}`);
   }
-  const check = checkerOf(schema);
+  const check = ajv.compile(schema);
   if (check(copy)) {
     RULES[operation]?.(copy as never);
     return copy as Request;
@@ -165,7 +158,7 @@ const OPEN: readonly OperationName[] = ['orderHistory', 'withdrawPay'];
 export function decoderOf<Name extends OperationName>(operation: Name): Decoder<Reply<Name>> {
   const schema: TSchema & { readonly description?: string } = REPLIES[operation];
   const { description = 'a reply' } = schema;
-  const check = checkerOf(schema);
+  const check = ajv.compile(schema);
   return (value) => {
     if (OPEN.includes(operation) && (decodeError(value) ?? decodePublicError(value)) !== null)
       return { ok: false, expected: 'no error with this status' };

@@ -22,7 +22,7 @@ export interface WireRequest {
    * Whether a response is one of the exchange itself; any is where this is not given. Over the connection of another
    * nothing is sent again, and its address is dialled after the others. Asked before `done`.
    */
-  readonly isAnswer?: (response: Extract<WireResult, { kind: 'response' }>) => boolean;
+  readonly isAnswer?: (response: WireResponse) => boolean;
   /** The most of the answer's body that is read; 64 KiB where it is not given. */
   readonly maxBodyBytes?: number | undefined;
   /** Only the status matters: the body is not kept, and an answer counts once `maxBodyBytes` of it have come. */
@@ -32,25 +32,27 @@ export interface WireRequest {
 /** Header names in lower case. */
 export type WireHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
+export interface WireResponse {
+  readonly kind: 'response';
+  readonly status: number;
+  readonly headers: WireHeaders;
+  /** The whole body, never more than the request allows. */
+  readonly body: Buffer;
+}
+
+export interface WireFailure {
+  readonly kind: 'failed';
+  readonly reason: FailureReason;
+  readonly detail: string;
+  /** False exactly when no byte of the request was written. */
+  readonly maybeApplied: boolean;
+  /** Given where the head of an answer had arrived before its body went wrong. */
+  readonly status?: number;
+  readonly cause?: unknown;
+}
+
 /** What became of one request on the wire, before anybody has judged it. */
-export type WireResult =
-  | {
-      readonly kind: 'response';
-      readonly status: number;
-      readonly headers: WireHeaders;
-      /** The whole body, never more than the request allows. */
-      readonly body: Buffer;
-    }
-  | {
-      readonly kind: 'failed';
-      readonly reason: FailureReason;
-      readonly detail: string;
-      /** False exactly when no byte of the request was written. */
-      readonly maybeApplied: boolean;
-      /** Given where the head of an answer had arrived before its body went wrong. */
-      readonly status?: number;
-      readonly cause?: unknown;
-    };
+export type WireResult = WireResponse | WireFailure;
 
 /** The wire, and nothing of what the bytes mean. */
 export interface Transport {
