@@ -71,12 +71,6 @@ export function checkPace(connections: number, budget: Limit = syncKillSwitch.li
   throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
 }
 
-function originOf(origins: readonly string[], { base = 0 }: CallOptions): string {
-  const origin = origins[base];
-  if (origin !== undefined) return origin;
-  throw breach('base', base, `whole numbers 0 to ${origins.length - 1}`);
-}
-
 /** One attempt of a call, which is given up at `untilMs` of monotonic time. */
 function attemptOnce<T>(
   { session, clock }: Access,
@@ -117,7 +111,8 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
   return async <T>(call: Call<T>, options: CallOptions): Promise<Answered<T>> => {
     const { operation, lookup = {}, firstShare = 1 } = call;
     const { signal } = options;
-    const base = originOf(origins, options);
+    const base = origins[options.base ?? 0];
+    if (base === undefined) throw breach('base', options.base, `whole numbers 0 to ${origins.length - 1}`);
     const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);
     const begunMs = clock.now().monoMs;
     const endMs = begunMs + timeoutMs;

@@ -13,10 +13,6 @@ function isSecond(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
 }
 
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((text) => typeof text === 'string');
-}
-
 /** The value of a JSON body, or undefined where it is not JSON. */
 function parseBody(body: Buffer): unknown {
   try {
@@ -34,7 +30,8 @@ function decodeTimer(value: unknown): ServerTimer | null {
   if (!isRecord(value)) return null;
   const { market, startTime, cancellationTime, types } = value;
   if (typeof market !== 'string' || !isSecond(startTime) || !isSecond(cancellationTime)) return null;
-  return types === null || isTexts(types) ? { market, startTime, cancellationTime, types } : null;
+  const isList = Array.isArray(types) && types.every((text) => typeof text === 'string');
+  return types === null || isList ? { market, startTime, cancellationTime, types } : null;
 }
 
 /**

@@ -111,13 +111,6 @@ async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Pro
   }
 }
 
-/** Takes over what a lookup has found. What is no address of the name any more loses its place. */
-function takeOver(name: Name, addresses: LookupAddress[]): void {
-  name.known = addresses;
-  for (const place of name.places.keys())
-    if (!addresses.some(({ address }) => address === place)) name.places.delete(place);
-}
-
 /**
  * Names by `/etc/hosts` and DNS. Other sources of nsswitch.conf are not asked: they need threads, and a name that does
  * not answer holds its thread for many seconds. The last good addresses are kept and used at once, so that only the first
@@ -130,7 +123,10 @@ export function createNames(clock: Clock) {
   async function lookUp(host: string, name: Name): Promise<NodeJS.ErrnoException | null> {
     const listed = inHosts(host);
     try {
-      takeOver(name, await (listed.length > 0 ? listed : askAll(resolvers, clock, host)));
+      name.known = await (listed.length > 0 ? listed : askAll(resolvers, clock, host));
+      // What is no address of the name any more loses its place.
+      for (const place of name.places.keys())
+        if (!name.known.some(({ address }) => address === place)) name.places.delete(place);
       return null;
     } catch (error) {
       name.doubtful = true;

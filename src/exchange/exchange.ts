@@ -62,15 +62,8 @@ const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused', 'answer
   | Reply<unknown>
 )['kind'][];
 
-function signedRequest(
-  { path }: Operation,
-  fields: Fields,
-  { key, secret }: Credentials,
-  nonce: string,
-  mode: NonceMode,
-): Signed {
-  const window = mode === 'window' && { nonceWindow: true };
-  const body = JSON.stringify({ request: path, nonce, ...window, ...fields });
+function signedRequest(fields: Fields & { readonly nonce: string }, { key, secret }: Credentials): Signed {
+  const body = JSON.stringify(fields);
   const payload = encodePayload(body);
   const signature = signPayload(payload, secret);
   const headers = {
@@ -79,7 +72,7 @@ function signedRequest(
     'X-TXC-PAYLOAD': payload,
     'X-TXC-SIGNATURE': signature,
   };
-  return { nonce, body, headers, secrets: [key, secret, payload, signature] };
+  return { nonce: fields.nonce, body, headers, secrets: [key, secret, payload, signature] };
 }
 
 /** A request without a key. Where it shows an access token, the body is what the caller gives, as it is. */
@@ -119,6 +112,7 @@ export function createSession(options: SessionOptions) {
   const { transport, clock, credentials, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = options.nonces ?? createNonceSource(mode, serverClock);
+  const window = mode === 'window' && { nonceWindow: true };
 
   /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
   function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
@@ -147,6 +141,7 @@ export function createSession(options: SessionOptions) {
       judge: (result: WireResult, redact: Redact) => V,
       settled: (verdict: V) => void,
     ): Cancel {
+      const { method, path, maxReplyBytes: maxBodyBytes } = operation;
       let key: Credentials | null = null;
       try {
         if (operation.authentication === 'signed') key = usable(credentials());
@@ -161,11 +156,10 @@ export function createSession(options: SessionOptions) {
         signed =
           key === null
             ? unsignedRequest(operation, fields, bearer)
-            : signedRequest(operation, fields, key, nonces.next(sent), mode);
+            : signedRequest({ request: path, nonce: nonces.next(sent), ...window, ...fields }, key);
         tell?.();
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
-      const { method, path, maxReplyBytes: maxBodyBytes } = operation;
       const hide: Redact = (text) =>
         redact(text, key === null ? secretsOf(signed, credentials) : signed.secrets);
       const verdictOf = (result: WireResult) => judge(result, hide);
