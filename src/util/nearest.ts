@@ -33,14 +33,12 @@ export function nearest(word: string, candidates: readonly string[]): string | n
 const lettersOf = (word: string) => word.toLowerCase().replaceAll(/[-_]/g, '');
 
 /** `/beat` of `/v1/beat`, `timeout` of `timeoutSeconds`. */
-function isPartOf(part: string, whole: string): boolean {
-  return part.length > 3 && (whole.startsWith(part) || whole.endsWith(part));
-}
+const isPartOf = (part: string, whole: string) =>
+  part.length > 3 && (whole.startsWith(part) || whole.endsWith(part));
 
 /** `ttl` of `ttlSeconds`. */
-function isFirstWordOf(word: string, name: string): boolean {
-  return word.length > 1 && name.startsWith(word) && /^[A-Z_.-]/.test(name.slice(word.length));
-}
+const isFirstWordOf = (word: string, name: string) =>
+  word.length > 1 && name.startsWith(word) && /^[A-Z_.-]/.test(name.slice(word.length));
 
 /** What a market may be called: base and quote currency, upper case, joined by an underscore. */
 export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
@@ -56,19 +54,16 @@ export function nearestMarket(text: string): string | null {
 
 /** Insertions, deletions, replacements and swapped neighbours, each counted once. */
 function editDistance(one: string, other: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
+  const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)];
+  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
   for (let i = 1; i <= one.length; i += 1) {
-    const row = [i];
+    rows.push([i]);
     for (let j = 1; j <= other.length; j += 1) {
       const cost = one[i - 1] === other[j - 1] ? 0 : 1;
-      let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + cost);
-      const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
-      if (swapped) least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
-      row.push(least);
+      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const swapped = isSwapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + cost, swapped));
     }
-    beforeLast = last;
-    last = row;
   }
-  return last[other.length] ?? 0;
+  return at(one.length, other.length);
 }

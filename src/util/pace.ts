@@ -1,6 +1,5 @@
 interface Timers {
   readonly now: () => { readonly monoMs: number };
-  /** Calls `run` after `delayMs`, unless the returned function is called before. */
   readonly after: (delayMs: number, run: () => void) => () => void;
 }
 
@@ -17,12 +16,9 @@ export function createBreather(clock: Timers, sliceMs = 4): () => Promise<void> 
   let pause: Promise<void> | null = null;
   return async () => {
     if (pause === null && clock.now().monoMs - sliceStartMs < sliceMs) return;
-    pause ??= new Promise<void>((resolve) => {
-      clock.after(0, () => {
-        pause = null;
-        sliceStartMs = clock.now().monoMs;
-        resolve();
-      });
+    pause ??= new Promise<void>((resolve) => void clock.after(0, resolve)).then(() => {
+      pause = null;
+      sliceStartMs = clock.now().monoMs;
     });
     await pause;
   };

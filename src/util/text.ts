@@ -1,15 +1,13 @@
 import { isIPv4 } from 'node:net';
 
 /** A map of keys, as JSON and YAML give it: neither a list nor null. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const REDACTED = '[redacted]';
 /** Shorter texts would be found inside ordinary words. */
 const SHORTEST_SECRET = 8;
 const LONGEST_LINE = 300;
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
 /** Makes a text fit for a log line or an answer. */
 export type Redact = (text: string) => string;
@@ -44,7 +42,7 @@ export function redact(text: string, secrets: readonly string[]): string {
 }
 
 /** A text from outside on one line: it may not start a line of its own, nor steer a terminal. */
-export const plain = (text: string) => text.replace(UNPRINTABLE, ' ').trim();
+export const plain = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim();
 
 /** One line of at most 300 characters, without control characters. */
 export const tidy: Redact = (text) => redact(text, []);
@@ -92,23 +90,15 @@ export const timeOfDay = (wallMs: number) => `${isoTime(wallMs).slice(11, 19)}Z`
 
 /** Whether only programs of this host reach `host`; an IPv6 address may have its brackets. No name is looked up. */
 export function isLoopback(host: string): boolean {
-  const plain = host
-    .toLowerCase()
-    .replace(/^\[(.*)\]$/, '$1')
-    .replace(/^::ffff:(?=[\d.]+$)/, '');
-  return plain === 'localhost' || plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
+  const bare = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  const four = bare.replace(/^::ffff:(?=[\d.]+$)/, '');
+  return bare === 'localhost' || bare === '::1' || (isIPv4(four) && four.startsWith('127.'));
 }
 
 /** A text as a 32-bit number (FNV-1a), for seeds and for sharing out. It must not change: shards agree by it. */
-export function hashText(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
-  return hash >>> 0;
-}
+export const hashText = (text: string) =>
+  text.split('').reduce((hash, unit) => Math.imul(hash ^ unit.charCodeAt(0), 0x01000193), 0x811c9dc5) >>> 0;
 
 /** The code of an error of the system, such as ENOENT; empty for any other. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
+export const codeOf = (error: unknown) =>
+  error instanceof Error && 'code' in error ? String(error.code) : '';
