@@ -54,16 +54,17 @@ export function nearestMarket(text: string): string | null {
 
 /** Insertions, deletions, replacements and swapped neighbours, each counted once. */
 function editDistance(one: string, other: string): number {
-  const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)];
-  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (let i = 1; i <= one.length; i += 1) {
-    rows.push([i]);
+    const row = [i];
     for (let j = 1; j <= other.length; j += 1) {
       const cost = one[i - 1] === other[j - 1] ? 0 : 1;
-      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
-      const swapped = isSwapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
-      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + cost, swapped));
+      const isSwapped = cost === 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const swapped = isSwapped ? (beforeLast[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + cost, swapped));
     }
+    [beforeLast, last] = [last, row];
   }
-  return at(one.length, other.length);
+  return last[other.length] ?? 0;
 }
