@@ -1,12 +1,5 @@
 import { createState } from './core/commands.ts';
-import {
-  type CoreEvent,
-  type CoreSettings,
-  type Effect,
-  type OperatorCommand,
-  type Policy,
-  type Progress,
-} from './core/events.ts';
+import type { CoreEvent, CoreSettings, Effect, OperatorCommand, Policy, Progress } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
 import { type Awaited, progressOf } from './core/progress.ts';
 import type { CoreState } from './core/state.ts';
@@ -23,6 +16,8 @@ interface Options {
   readonly observe: Observer;
 }
 
+type Finish = (left: readonly LeftArmed[]) => void;
+
 /**
  * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
  * renewal is written in the same synchronous turn in which the core allowed it.
@@ -33,8 +28,6 @@ export function createKeeper(options: Options) {
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
   const { feed, turned, woken } = createLoop(options, state, finished.resolve);
   const settled = createWaiting(clock, state, turned);
-  /** New evidence that a bot lives, or its word that it stops. */
-  const hear: Hear = (bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs });
   return {
     /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
     state: state as Readonly<CoreState>,
@@ -47,7 +40,8 @@ export function createKeeper(options: Options) {
     },
     /** The API key or secret was read again and changed. */
     credentialsChanged: (): void => feed({ kind: 'credentials-changed' }),
-    hear,
+    /** New evidence that a bot lives, or its word that it stops. */
+    hear: ((bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs })) satisfies Hear,
     /** Carries an operator's command out; resolves as `settled` does. */
     operate: (command: OperatorCommand, waitMs: number) => {
       feed({ kind: 'operate', command });
@@ -60,24 +54,22 @@ export function createKeeper(options: Options) {
     /** The same without the sentences, at a cost that may be paid at every step. */
     view: () => new CoreView(state, clock.now()),
     /** Calls `run` after every step, for the watchdog: the loop turns. */
-    onTurn: (run: () => void): void => void turned.push(run),
+    onTurn: (run: () => void): void => void turned.add(run),
     /** Calls `run` whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */
     onWake: (run: (lateMs: number) => void): void => void woken.push(run),
   };
 }
 
-type Feed = (event: CoreEvent) => void;
-
 /** Steps the core event by event, carries its effects out, and wakes it when it asked to be woken. */
-function createLoop(
-  { clock, exchange, observe }: Options,
-  state: CoreState,
-  finish: (left: readonly LeftArmed[]) => void,
-) {
+function createLoop(options: Options, state: CoreState, finish: Finish) {
+  const { clock } = options;
   const queue: CoreEvent[] = [];
-  const turned: (() => void)[] = [];
+  const turned = new Set<() => void>();
   const woken: ((lateMs: number) => void)[] = [];
-  const requests = createRequests(clock, exchange, state, feed);
+  const carryOut = createHands(options, state, feed, (left) => {
+    ended = true;
+    finish(left);
+  });
   let turning = false;
   let ended = false;
   let alarmMs: number | null = null;
@@ -96,10 +88,9 @@ function createLoop(
       ended = true;
       cancelAlarm();
       // Whoever fed the event could catch it, and a broken loop would go on. This way it ends the process.
-      clock.after(0, () => {
+      return void clock.after(0, () => {
         throw error;
       });
-      return;
     }
     turning = false;
     if (ended) cancelAlarm();
@@ -121,54 +112,42 @@ function createLoop(
     });
   }
 
-  function carryOut(effect: Effect): void {
+  return { feed, turned, woken };
+}
+
+/** Carries effects out. What comes of them is fed back, in whatever turn it is known. */
+function createHands(options: Options, state: CoreState, feed: (event: CoreEvent) => void, finish: Finish) {
+  const { clock, exchange, observe } = options;
+  /** The requests that are on their way. A list for the reason that `CoreState.attempts` is one. */
+  const underWay: { readonly attempt: number; abort: Cancel }[] = [];
+
+  function write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
+    const request = { attempt, abort: () => {} };
+    underWay.push(request);
+    const signed = () => noteSigned(state, attempt);
+    const sync = { ...asked, signed, mayWrite: () => mayWrite(state, attempt, clock.now()) };
+    request.abort = exchange.sync(sync, (outcome) => {
+      const place = underWay.indexOf(request);
+      if (place !== -1) underWay.splice(place, 1);
+      feed({ kind: 'settled', attempt, outcome });
+    });
+  }
+
+  return (effect: Effect): void => {
     if (effect.kind === 'notice') observe(effect.notice, state.now);
-    else if (effect.kind === 'write') requests.write(effect);
-    else if (effect.kind === 'abort') requests.abort(effect.attempt);
+    else if (effect.kind === 'write') write(effect);
+    else if (effect.kind === 'abort') underWay.find(({ attempt }) => attempt === effect.attempt)?.abort();
     else if (effect.kind === 'ping') {
       const { base, timeoutMs } = effect;
       exchange.ping(base, timeoutMs, (outcome) =>
         feed({ kind: 'pinged', base, reason: null, detail: '', ...outcome }),
       );
-    } else {
-      ended = true;
-      finish(effect.left);
-    }
-  }
-  return { feed, turned, woken };
-}
-
-/** The requests that are on their way, by the number of their attempt. */
-function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed: Feed) {
-  // A list for the reason that `CoreState.attempts` is one.
-  const underWay: { readonly attempt: number; abort: Cancel }[] = [];
-  return {
-    write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
-      const request = { attempt, abort: () => {} };
-      underWay.push(request);
-      request.abort = exchange.sync(
-        {
-          ...asked,
-          signed: () => noteSigned(state, attempt),
-          mayWrite: () => mayWrite(state, attempt, clock.now()),
-        },
-        (outcome) => {
-          const place = underWay.indexOf(request);
-          if (place !== -1) underWay.splice(place, 1);
-          feed({ kind: 'settled', attempt, outcome });
-        },
-      );
-    },
-    abort: (attempt: number): void => underWay.find((request) => request.attempt === attempt)?.abort(),
+    } else finish(effect.left);
   };
 }
 
 /** Those who wait for something to have happened; looked at after every turn of the loop. */
-function createWaiting(clock: Clock, state: CoreState, turned: (() => void)[]) {
-  const waiting = new Set<() => void>();
-  turned.push(() => {
-    for (const look of waiting) look();
-  });
+function createWaiting(clock: Clock, state: CoreState, turned: Set<() => void>) {
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`; null means all that
    * are configured. Markets that are not known any more have left and are not in the answer.
@@ -182,7 +161,7 @@ function createWaiting(clock: Clock, state: CoreState, turned: (() => void)[]) {
       return market === undefined ? null : progressOf(state, awaited, market);
     };
     const finish = (): void => {
-      waiting.delete(look);
+      turned.delete(look);
       giveUp();
       resolve(names.map(progress).filter((one) => one !== null));
     };
@@ -197,7 +176,7 @@ function createWaiting(clock: Clock, state: CoreState, turned: (() => void)[]) {
       finish();
     };
     const giveUp = clock.after(waitMs, finish);
-    waiting.add(look);
+    turned.add(look);
     look();
     return promise;
   };
