@@ -1,4 +1,4 @@
-import type { BotWord, Effect, FailureReason, Outcome } from './core/events.ts';
+import type { BotWord, Effect, Outcome, Pinged } from './core/events.ts';
 import type { Notice } from './core/notice.ts';
 import type { Instant } from './core/time.ts';
 
@@ -23,15 +23,8 @@ export interface SyncRequest extends Omit<Extract<Effect, { kind: 'write' }>, 'k
   readonly mayWrite: () => boolean;
 }
 
-/** What a ping of one base address came to. */
-export type PingOutcome =
-  | { readonly ok: true; readonly latencyMs: number }
-  | {
-      readonly ok: false;
-      readonly latencyMs: number;
-      readonly reason: FailureReason;
-      readonly detail: string;
-    };
+/** What a ping of one base address came to; `reason` and `detail` only where it failed. */
+export type PingOutcome = Pick<Pinged, 'ok' | 'latencyMs'> & Partial<Pick<Pinged, 'reason' | 'detail'>>;
 
 /**
  * Callbacks instead of promises: a renewal is written in the synchronous step in which the core allowed it, and virtual
@@ -81,7 +74,6 @@ export type EventLevel = Exclude<LogLevel, 'fatal'>;
 
 /** An event as the status page and the status document show it. */
 export interface RecentEvent {
-  /** Unix milliseconds. */
   readonly atWallMs: number;
   readonly level: EventLevel;
   readonly event: string;
@@ -94,7 +86,6 @@ export interface Commanded {
   readonly command: string;
   /** Null for all of them, and for commands that are not for markets. */
   readonly markets: readonly string[] | null;
-  /** As the operator wrote it. */
   readonly reason: string | null;
   /** What the sender says of itself. Nobody checks it: Node cannot ask a socket for the user and process at its other end. */
   readonly sender: string | null;

@@ -1,5 +1,4 @@
 import { type FailureReason, ORDER_TYPES, type Outcome, type ServerTimer } from '../core/events.ts';
-import type { PingOutcome } from '../ports.ts';
 import { isRecord, type Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
 import type { WireFailure, WireHeaders, WireResponse, WireResult } from './wire.ts';
@@ -216,7 +215,9 @@ export function classifySync(result: WireResult, asked: Asked, redact: Redact): 
   return redacted(verdict, redact);
 }
 
-type PingVerdict = { readonly ok: true } | Omit<Extract<PingOutcome, { ok: false }>, 'latencyMs'>;
+type PingVerdict =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: FailureReason; readonly detail: string };
 
 function reasonOfStatus(status: number): FailureReason {
   if (status >= 500) return 'http_5xx';
