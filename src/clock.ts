@@ -22,7 +22,7 @@ function uptimeResolutionMs(): number {
 function readTogether() {
   for (let left = MOST_READINGS; ; left -= 1) {
     const monoMs = performance.now();
-    const read = { monoMs, wallMs: Date.now(), uptimeSeconds: uptime() };
+    const read = { monoMs, wallMs: Date.now(), leastAheadMs: uptime() * 1000 - monoMs };
     if (performance.now() - monoMs <= SUSPICIOUS_MS || left === 1) return read;
   }
 }
@@ -44,8 +44,7 @@ export function createSystemClock(): Clock {
         readAtMs = monoMs;
         wallAheadMs = wallMs - monoMs;
         // The uptime may be later than it says by its resolution: what lies within that is no sign of a suspend.
-        const leastMs = read.uptimeSeconds * 1000 - monoMs;
-        bootAheadMs = Math.min(Math.max(bootAheadMs, leastMs), leastMs + resolutionMs);
+        bootAheadMs = Math.min(Math.max(bootAheadMs, read.leastAheadMs), read.leastAheadMs + resolutionMs);
       }
       return { monoMs, bootMs: monoMs + bootAheadMs, wallMs };
     },

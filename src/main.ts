@@ -1,5 +1,4 @@
 import './node-version.ts';
-import { once } from 'node:events';
 import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
@@ -20,13 +19,11 @@ const env = { ...process.env };
 // them, at their first work.
 process.env['UV_THREADPOOL_SIZE'] ??= '64';
 
-/** How many times 10 ms a slow reader is waited for. Last words must hold up neither a stop nor a second signal. */
-const patience = { out: 3000, err: 20 };
-
 const clock = createSystemClock();
-let outIsGone = false;
+/** `patience`: how many times 10 ms a slow reader is waited for. Last words must hold up neither a stop nor a second signal. */
+const stdout = { descriptor: 1, patience: 3000, isGone: false };
 /** A terminal that is stopped must not hold the last words of a daemon. */
-const stderr = openNonBlocking(2);
+const stderr = { descriptor: openNonBlocking(2), patience: 20, isGone: false };
 
 const whenExiting: (() => void)[] = [];
 function beforeExit(): void {
@@ -45,15 +42,13 @@ function exitNow(code: number): void {
   if (isEnding) return;
   isEnding = true;
   beforeExit();
-  endWhenIdle(code, LOOKS.most);
-}
-
-function endWhenIdle(code: number, looksLeft: number): void {
-  const isIdle = !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
-  if (!isIdle && looksLeft > 0)
-    return void clock.after(LOOKS.everyMs, () => endWhenIdle(code, looksLeft - 1));
-  if (!isIdle) replaceProcess(code);
-  process.exit(code);
+  const look = (left: number): void => {
+    const isIdle = !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
+    if (!isIdle && left > 0) return void clock.after(LOOKS.everyMs, () => look(left - 1));
+    if (!isIdle) replaceProcess(code);
+    process.exit(code);
+  };
+  look(LOOKS.most);
 }
 
 /**
@@ -62,30 +57,26 @@ function endWhenIdle(code: number, looksLeft: number): void {
  * that it lives ends it. SIGUSR1 may have come before and wait, and stays shut out.
  */
 function replaceProcess(code: number): void {
-  if (process.execve === undefined) return;
   // The first is there also after an update that took the file of this Node away. What cannot be started would end in a
   // core, which holds the secret.
   const node = ['/proc/self/exe', process.execPath].find((file) =>
     attempt(() => accessSync(file, files.X_OK) === undefined, false),
   );
   if (node === undefined) process.kill(process.pid, 'SIGKILL');
-  else process.execve(node, [node, '--disable-sigusr1', '-e', `process.exit(${code})`], {});
+  else process.execve?.(node, [node, '--disable-sigusr1', '-e', `process.exit(${code})`], {});
 }
 
 /** Writes all of the text without ever throwing: a reader that went away must not take the daemon with it. */
-function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
+function write(stream: typeof stdout, text: string): void {
   let rest = Buffer.from(text, 'utf8');
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(writeSync(descriptor, rest));
+      rest = rest.subarray(writeSync(stream.descriptor, rest));
     } catch (error) {
       // Nobody reads any more, and there is nobody to tell.
-      if (codeOf(error) !== 'EAGAIN') {
-        outIsGone ||= reader === 'out';
-        return;
-      }
-      if (patience[reader] <= 0) return;
-      patience[reader] -= 1;
+      stream.isGone ||= codeOf(error) !== 'EAGAIN';
+      if (stream.isGone || stream.patience <= 0) return;
+      stream.patience -= 1;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   }
@@ -94,13 +85,12 @@ function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
 /** Null where nothing was typed before the end of the input or Ctrl-C. */
 async function ask(question: string): Promise<string | null> {
   const { createInterface } = await import('node:readline');
-  const reader = createInterface({ input: process.stdin, output: process.stderr });
-  const closed = once(reader, 'close').then(() => null);
-  const typed = new Promise<string>((resolve) => reader.question(question, resolve));
-  const answer = await Promise.race([typed, closed]);
-  if (answer === null) write(stderr, '\n', 'err');
+  const reader = createInterface({ input: process.stdin, output: process.stderr, prompt: question });
+  reader.prompt();
+  const typed = await reader[Symbol.asyncIterator]().next();
   reader.close();
-  return answer;
+  if (typed.done === true) write(stderr, '\n');
+  return typed.done === true ? null : typed.value;
 }
 
 /** Under sudo the number of the caller says more than that of root. */
@@ -113,18 +103,18 @@ const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
 const edge: Edge = {
   env,
   clock,
-  out: (line) => write(1, `${line}\n`, 'out'),
-  err: (line) => write(stderr, `${line}\n`, 'err'),
+  out: (line) => write(stdout, `${line}\n`),
+  err: (line) => write(stderr, `${line}\n`),
   errorTerminal: isError,
   ...(isOutput && {
     screen: {
       size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
-      write: (text) => write(1, text, 'out'),
+      write: (text) => write(stdout, text),
     },
   }),
   ...(isInput && isError && { ask }),
   input: (mostBytes) => readAtMost(process.stdin, mostBytes).catch(() => null),
-  readerGone: () => outIsGone,
+  readerGone: () => stdout.isGone,
   serviceManager: () => findServiceManager({ env, pid: process.pid, monotonicUs }),
   isInit: process.pid === 1,
   sharesTerminal: isInput || isOutput || isError,
@@ -134,10 +124,7 @@ const edge: Edge = {
   signalNumbers: constants.signals,
   onSignal: (signal, run) => void process.on(signal, run),
   signalGroup: (leader, signal) => attempt(() => process.kill(-leader, signal), false),
-  onCrash(run) {
-    process.on('uncaughtException', run);
-    process.on('unhandledRejection', run);
-  },
+  onCrash: (run) => void process.on('uncaughtException', run).on('unhandledRejection', run),
   finish(code) {
     process.exitCode = code;
   },
