@@ -28,6 +28,7 @@ import {
   onTheirWay,
   openWrites,
   periodOf,
+  slackMs,
   tokens,
   type Write,
 } from './state.ts';
@@ -76,7 +77,7 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
 }
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
-  return state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && awakeSlackMs(state, market) <= 0;
+  return state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && slackMs(state, market) <= 0;
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */

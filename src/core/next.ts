@@ -45,9 +45,9 @@ export function askFor(state: CoreState, market: MarketState, atMs = state.now.m
   schedule(state, market);
 }
 
-/** The same after trouble that concerns many markets. What is refused keeps to its rare probes. */
+/** The same after trouble of many markets. What is refused, with nothing left to save, keeps to its rare probes. */
 export function hurry(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
-  if (market.refusal.said === null) askFor(state, market, atMs);
+  if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market, atMs);
 }
 
 /**

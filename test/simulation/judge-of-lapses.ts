@@ -215,7 +215,9 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
           blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
         break;
       case 'renewed':
-        judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
+        // What a stop was to delete, and has fired before, is named at its end.
+        if (incarnation.stoppingMs === null)
+          judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
         known.cancellationTime = notice.cancellationTime;
         known.writtenMs = incarnation.clock.now().monoMs - BOOT_MS - notice.durationMs;
         known.lapses = 0;
