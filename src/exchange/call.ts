@@ -110,9 +110,9 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
 
   return async <T>(call: Call<T>, options: CallOptions): Promise<Answered<T>> => {
     const { operation, lookup = {}, firstShare = 1 } = call;
-    const { signal } = options;
-    const base = origins[options.base ?? 0];
-    if (base === undefined) throw breach('base', options.base, `whole numbers 0 to ${origins.length - 1}`);
+    const { signal, base: place = 0 } = options;
+    const base = origins[place];
+    if (base === undefined) throw breach('base', place, `whole numbers 0 to ${origins.length - 1}`);
     const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);
     const begunMs = clock.now().monoMs;
     const endMs = begunMs + timeoutMs;
