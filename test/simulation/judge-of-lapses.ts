@@ -135,6 +135,9 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
   /** Markets with a lapse under `onLapse: hold` that are not held yet. */
   const lapsed = new Map<Incarnation, string>();
 
+  /** Gaps that a stop has not told of yet. */
+  const owed: { incarnation: Incarnation; market: string; said: Parameters<Court['blame']> }[] = [];
+
   /** A lapse takes its market out of guard in the same step. */
   function judgeHold(by: Incarnation, notice: Notice): void {
     if (plan.onLapse !== 'hold') return;
@@ -215,9 +218,17 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
           blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
         break;
       case 'renewed':
-        // What a stop was to delete, and has fired before, is named at its end.
-        if (incarnation.stoppingMs === null)
-          judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
+        judgeSilence(
+          (...said) => {
+            // What a stop was to delete, and has fired before, is to be named at its end.
+            if (incarnation.stoppingMs === null) blame(...said);
+            else owed.push({ incarnation, market: truth.market, said });
+          },
+          nameOf(incarnation),
+          truth,
+          known,
+          notice.cancellationTime,
+        );
         known.cancellationTime = notice.cancellationTime;
         known.writtenMs = incarnation.clock.now().monoMs - BOOT_MS - notice.durationMs;
         known.lapses = 0;
@@ -232,6 +243,9 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     onNotice(incarnation, notice) {
       judgeHold(incarnation, notice);
       if (!canTell) return;
+      if (notice.kind === 'stopped')
+        for (const { market, said } of owed.filter((one) => one.incarnation === incarnation))
+          if (!notice.left.some((one) => one.market === market)) blame(...said);
       const known = byIncarnation.get(incarnation);
       // A market that comes back may have fired before it went.
       if (notice.kind === 'reloaded')
