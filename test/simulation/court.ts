@@ -178,11 +178,13 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       const page = pageOf(by, bot);
       // A failure after a goodbye trips what a delete of unknown outcome may have left.
       const changed = says !== page.lastWord && says !== 'goodbye';
+      // What was said before already is no new end of its evidence.
+      const endedMs = says === page.lastWord ? Math.min(page.untilMs, nowMs()) : nowMs();
       page.lastWord = says;
       const missing = nowMs() - page.saidMs > STEADY_MS;
       if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
       page.saidMs = saidMs;
-      page.untilMs = says === 'beat' ? saidMs + TTL_MS : nowMs();
+      page.untilMs = says === 'beat' ? saidMs + TTL_MS : endedMs;
       if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
       if (says === 'fail') page.goodbyeUntilMs = until(false, page.goodbyeUntilMs, nowMs());
       return changed;
