@@ -89,7 +89,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
     budgetShare: key({ type: 'number', default: 0.5, minimum: 0.01, maximum: 1, examples: [0.8] })`
       Share of the documented limit of 10000 kill-switch requests in 10 seconds that this daemon may use. The rest is for whoever else uses the same key or address.`,
     connections: key({ type: 'integer', default: 64, minimum: 1, maximum: 1024, examples: [16] })`
-      Most requests in flight at a time with nonce: window.`,
+      Most requests in flight at a time with nonce: window. One that is overdue does not count, nor those of a market that answers later than the others.`,
     cancellationDelaySeconds: key({ type: 'number', default: 0, minimum: 0, maximum: 60, examples: [1] })`
       How long the exchange may take to cancel orders after a timer ran out. Added to every promise about the latest moment.`,
     requestLifetimeSeconds: key({ type: 'number', default: 10, minimum: 0, maximum: 60, examples: [5] })`

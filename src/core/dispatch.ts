@@ -100,7 +100,7 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = order(state);
-  endLongLanes(state);
+  if (isAnew) endLongLanes(state);
   const refused = state.key.refusal.said;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
@@ -202,14 +202,16 @@ function send(
   if (givesWay !== undefined && !isProbe && waitsFor(state, market, givesWay)) return true;
   const fresh = isProbe || isHung(state, market);
   const laneMs = laneOf(state, market, fresh);
-  if (!hasLane(state, fresh, laneMs)) return false;
+  if (!hasLane(state, laneMs)) return false;
   if (tokens(state) < 1) {
     lookAgainAt(state, tokenAtMs(state));
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
   if (waitsLong(state, market)) state.turnMs = state.now.monoMs;
-  write(state, market, { purpose, base, fresh, laneMs }, out);
+  // Requests that hang keep their connections. Where all are taken, this one opens a new one and waits for none.
+  const isTaken = openAttempts(state).length >= state.settings.connections;
+  write(state, market, { purpose, base, fresh: fresh || isTaken, laneMs }, out);
   return true;
 }
 
@@ -259,9 +261,14 @@ function isHung(state: CoreState, market: MarketState): boolean {
   const [oldest] = openWrites(market);
   return (
     oldest !== undefined &&
-    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, 2 * answerTimeMs(state, market) + 50)
+    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, usualMs(answerTimeMs(state, market)))
   );
 }
+
+/** What is unanswered for longer than this is late, where answers take so long. */
+const usualMs = (answerMs: number) => 2 * answerMs + 50;
+
+const openAttempts = ({ attempts }: CoreState) => attempts.filter(({ status }) => status === 'open');
 
 /**
  * How long others wait for the answer to the market's next request. A market whose answers take longer than that takes no
@@ -270,10 +277,13 @@ function isHung(state: CoreState, market: MarketState): boolean {
  */
 function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   const { goal, staleNonces, settings } = market;
+  const isWindow = state.settings.nonce === 'window';
   const patienceMs = lanePatienceMs(state.answerMs);
   const answerMs = market.answerMs ?? 0;
   if (!state.key.accepted) return patienceMs;
-  if (state.settings.nonce === 'window' || answerMs <= patienceMs) return fresh ? 0 : patienceMs;
+  // A whole exchange that is slow is no reason for more connections than are configured.
+  const laneMs = isWindow ? Math.max(patienceMs, usualMs(state.answerMs ?? 0)) : patienceMs;
+  if (isWindow || answerMs <= laneMs) return fresh || answerMs > laneMs ? 0 : laneMs;
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
   return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;
 }
@@ -287,13 +297,17 @@ function leastSlackMs({ markets }: CoreState): number {
 /**
  * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
  * nobody waits for an answer longer than a few answer times, or a third of its slack where another market is overtaken
- * again and again. In a nonce window there are as many lanes as connections, and what hangs opens one more. A key that was
- * never accepted is shown one request at a time: a wrong one must not count as many refused tries.
+ * again and again. In a nonce window there are as many lanes as connections, and one more for each that hangs. A key that
+ * was never accepted is shown one request at a time: a wrong one must not count as many refused tries.
  */
-function hasLane(state: CoreState, fresh: boolean, laneMs: number): boolean {
-  const open = state.attempts.filter(({ status }) => status === 'open');
-  if (state.settings.nonce === 'window' && state.key.accepted)
-    return fresh || open.length < state.settings.connections;
+function hasLane(state: CoreState, laneMs: number): boolean {
+  const open = openAttempts(state);
+  if (state.settings.nonce === 'window' && state.key.accepted) {
+    const holders = open.filter((one) => ageMs(state, one) < one.laneMs);
+    if (laneMs === 0 || holders.length < state.settings.connections) return true;
+    for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
+    return false;
+  }
   const patienceMs = lanePatienceMs(state.answerMs);
   for (const holder of open) {
     const isLong = holder.laneMs > patienceMs;
@@ -434,14 +448,10 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
 function write(
   state: CoreState,
   market: MarketState,
-  {
-    purpose,
-    base,
-    fresh,
-    laneMs,
-  }: Pick<Attempt, 'purpose' | 'base' | 'laneMs'> & { readonly fresh: boolean },
+  asked: Pick<Attempt, 'purpose' | 'base' | 'laneMs'> & { readonly fresh: boolean },
   out: Effect[],
 ): void {
+  const { purpose, base, fresh, laneMs } = asked;
   const { monoMs } = state.now;
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;

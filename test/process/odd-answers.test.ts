@@ -82,6 +82,26 @@ test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s i
   await firstRenewalsAfter(exchange, ['SICK0_USDT'], await exchange.nowMs());
 });
 
+test.concurrent.for(['increasing', 'window'])(
+  'a market that is never answered keeps the only connection from no other one (nonce: %s)',
+  {
+    timeout: 60_000,
+  },
+  async (nonce, context) => {
+    const { exchange } = await guard(context, {
+      markets: ['SICK_USDT', 'WELL_USDT'],
+      timeoutSeconds: 5,
+      config: { exchange: { nonce, connections: 1 } },
+    });
+    await exchange.addFaults({
+      kind: 'hang',
+      mode: 'drop',
+      match: { operation: 'kill-switch', market: 'SICK_USDT' },
+    });
+    expect(await longestGapDuring(exchange, ['WELL_USDT'], () => sleep(12_000))).toBeLessThanOrEqual(2500);
+  },
+);
+
 /** What the status says of a market. */
 interface Seen {
   readonly survivesSeconds: number;

@@ -8,7 +8,11 @@ const well = ['AAA', 'BBB', 'CCC', 'DDD'];
 /** Longest that a request waits for the answer to the one before it, and a wake-up or two. */
 const PATIENCE_MS = 130 + 26 + 100;
 
-describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
+describe.each([
+  ['increasing', 64],
+  ['window', 64],
+  ['window', 2],
+] as const)('with %s nonces and %i connections', (nonce, connections) => {
   const fates: readonly [string, Fate][] = [
     ['hangs', { kind: 'lost' }],
     ['hangs after it was carried out', { kind: 'lost', applied: true }],
@@ -19,7 +23,7 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   test.each(fates)(
     'a market that %s for ever delays no other by more than the patience of a lane',
     (_what, fate) => {
-      const bench = createBench({ markets, nonce });
+      const bench = createBench({ markets, nonce, connections });
       bench.start(5000);
       bench.strike(fate, HOUR_MS, 'SICK');
       bench.run(120_000);
@@ -40,7 +44,11 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   ] as const satisfies readonly (readonly [string, readonly Fate[]])[];
   test.each(WORDS)('fifteen sick markets %s leave a healthy timer of 5 s its cadence', (_what, troubles) => {
     const sick = Array.from({ length: 15 }, (_, index) => `SICK${index}`);
-    const bench = createBench({ markets: [...sick.map((name) => `${name}:5`), 'WELL:5'], nonce });
+    const bench = createBench({
+      markets: [...sick.map((name) => `${name}:5`), 'WELL:5'],
+      nonce,
+      connections,
+    });
     bench.start(15_000);
     for (const [index, name] of sick.entries())
       bench.strike(troubles[index % troubles.length] ?? troubles[0], HOUR_MS, name);
@@ -52,7 +60,11 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   test.each(['slow', 'late'] as const)(
     'two sick timers of 5 s (%s by 1 s) cost healthy ones no third of their slack',
     (kind) => {
-      const bench = createBench({ markets: ['SICK0:5', 'SICK1:5', 'TEN:10', 'SIXTY:60'], nonce });
+      const bench = createBench({
+        markets: ['SICK0:5', 'SICK1:5', 'TEN:10', 'SIXTY:60'],
+        nonce,
+        connections,
+      });
       bench.start(15_000);
       bench.strike({ kind, byMs: 1000 }, HOUR_MS, 'SICK0', 'SICK1');
       bench.run(120_000);
@@ -67,7 +79,7 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   );
 
   test('a market that hung is armed again within a second of being well', () => {
-    const bench = createBench({ markets, nonce });
+    const bench = createBench({ markets, nonce, connections });
     bench.start(5000);
     bench.strike({ kind: 'lost' }, 30_000, 'SICK');
     bench.run(31_000);

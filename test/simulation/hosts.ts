@@ -195,7 +195,7 @@ function settingsOf(
     bases,
     sameAccount: bases.length > 1,
     budget: { requests: budgetRequests, windowMs: LIMIT_WINDOW_MS },
-    connections: 64,
+    connections: plan.connections ?? 64,
     liveness: {
       mode: plan.watched ? (plan.evidence ?? 'beat') : 'none',
       ttlMs: TTL_MS,

@@ -166,6 +166,8 @@ export const PLAN = record({
   /** Base addresses; more than one serve the same account. */
   bases: whole(1, 4),
   nonce: oneOf('increasing', 'window'),
+  /** Most requests in flight at a time in a nonce window; 64 where it is not given. */
+  connections: Type.Optional(whole(1, 1024)),
   watched: Type.Boolean(),
   /** How the bots are watched; `beat` where it is not given. */
   evidence: Type.Optional(oneOf(...EVIDENCE_MODES)),

@@ -85,7 +85,7 @@ const drawSick: Shape = (draw, plan) => {
     fault(kind, atMs, forMs, draw.between(500, slowest), target),
   );
   if (draw.chance(0.3)) faults.push(fault('black-hole', atMs + forMs / 2, draw.between(500, 2500), 0, -1));
-  return withFaults(world, faults);
+  return withFaults({ ...world, connections: draw.pick([64, 64, 1, 2, 4, 8]) }, faults);
 };
 
 /** The whole exchange answers late, from the start or for a minute or two, but in time for every timer. */
@@ -235,7 +235,8 @@ const drawMixed: Shape = (draw, plan) => {
     .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
     .map((kind) => drawFault(draw, kind, plan));
   const onLapse = draw.chance(0.3) ? ('hold' as const) : ('rearm' as const);
-  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse };
+  const connections = draw.chance(0.2) ? draw.pick([8, 16]) : 64;
+  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse, connections };
   return withFaults(cadenced, [...plan.faults, ...more]);
 };
 
