@@ -59,6 +59,15 @@ function walkOf(scripts: readonly Script[]): Walk {
   return new Map([...walk].toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** V8 writes the file piece by piece. */
+function isWhole(text: string): boolean {
+  try {
+    return text !== '' && Boolean(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}
+
 /** A daemon whose walk can be taken, window by window. */
 async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSeconds: readonly number[]) {
   const stage = stageFor(ending);
@@ -89,9 +98,13 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
   /** What ran since the last time. */
   const take = async (): Promise<Walk> => {
     if (!daemon.hasExited()) daemon.signal('SIGUSR2');
-    const file = await eventually('what ran', 10_000, () => written().find((one) => !taken.includes(one)));
+    const text = await eventually('what ran', 10_000, () => {
+      const file = written().find((one) => !taken.includes(one));
+      const text = file === undefined ? '' : readFileSync(file, 'utf8');
+      return isWhole(text) ? text : null;
+    });
     taken = written();
-    return walkOf((JSON.parse(readFileSync(file, 'utf8')) as { result: Script[] }).result);
+    return walkOf((JSON.parse(text) as { result: Script[] }).result);
   };
   const renewals = () => daemon.metric('killswitch_renewals_total');
   /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
