@@ -209,9 +209,7 @@ function send(
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
   if (waitsLong(state, market)) state.turnMs = state.now.monoMs;
-  // Requests that hang keep their connections. Where all are taken, this one opens a new one and waits for none.
-  const isTaken = openAttempts(state).length >= state.settings.connections;
-  write(state, market, { purpose, base, fresh: fresh || isTaken, laneMs }, out);
+  write(state, market, { purpose, base, fresh, laneMs }, out);
   return true;
 }
 
@@ -268,8 +266,6 @@ function isHung(state: CoreState, market: MarketState): boolean {
 /** What is unanswered for longer than this is late, where answers take so long. */
 const usualMs = (answerMs: number) => 2 * answerMs + 50;
 
-const openAttempts = ({ attempts }: CoreState) => attempts.filter(({ status }) => status === 'open');
-
 /**
  * How long others wait for the answer to the market's next request. A market whose answers take longer than that takes no
  * lane, so that it does not hold up the others; but where its requests are overtaken, and called stale, until it has lost
@@ -301,7 +297,7 @@ function leastSlackMs({ markets }: CoreState): number {
  * was never accepted is shown one request at a time: a wrong one must not count as many refused tries.
  */
 function hasLane(state: CoreState, laneMs: number): boolean {
-  const open = openAttempts(state);
+  const open = state.attempts.filter(({ status }) => status === 'open');
   if (state.settings.nonce === 'window' && state.key.accepted) {
     const holders = open.filter((one) => ageMs(state, one) < one.laneMs);
     if (laneMs === 0 || holders.length < state.settings.connections) return true;

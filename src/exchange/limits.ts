@@ -8,7 +8,7 @@ import type { NonceMode } from './sign.ts';
 export interface LimitsOptions {
   readonly clock: Clock;
   readonly nonce: NonceMode;
-  /** Requests of one operation that may be under way at a time. */
+  /** Requests that may be under way at a time: of all operations, or with rising nonces of one that is not signed. */
   readonly concurrent: number;
   /** The part of the kill-switch's limit that may be used; the whole where it is not given. */
   readonly budget?: Limit | undefined;
@@ -54,7 +54,10 @@ const STEP_BACK_MS = 1_000;
 /** One limiter for each operation. All are made anew after a step back of the wall clock. */
 function createLimiters({ clock, nonce, concurrent }: LimitsOptions) {
   const made = new Map<string, Bottleneck>();
-  let inOrder = new Bottleneck({ maxConcurrent: 1 });
+  const isWindow = nonce === 'window';
+  // A nonce that arrives after a greater one is stale: signed requests go one after the other.
+  const createShared = () => new Bottleneck({ maxConcurrent: isWindow ? concurrent : 1 });
+  let shared = createShared();
   /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
   let furthestMs = Number.NEGATIVE_INFINITY;
 
@@ -68,15 +71,14 @@ function createLimiters({ clock, nonce, concurrent }: LimitsOptions) {
       if (aheadMs < furthestMs - STEP_BACK_MS) {
         disconnect();
         made.clear();
-        inOrder = new Bottleneck({ maxConcurrent: 1 });
+        shared = createShared();
         furthestMs = aheadMs;
       }
       furthestMs = Math.max(furthestMs, aheadMs);
       const limiter =
         made.get(name) ??
         new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
-      // A nonce that arrives after a greater one is stale: signed requests go one after the other.
-      if (nonce === 'increasing' && authentication === 'signed') limiter.chain(inOrder);
+      if (isWindow || authentication === 'signed') limiter.chain(shared);
       made.set(name, limiter);
       return limiter;
     },

@@ -8,7 +8,7 @@ export interface TransportOptions {
   readonly clock: Clock;
   /** Origins that requests may name, as `https://host[:port]`. */
   readonly bases: readonly string[];
-  /** Connections per origin; 64 where it is not given. More requests at a time wait, but those asked for as fresh go beyond. */
+  /** Most connections per origin that are kept while nothing is on its way over them; 64 where it is not given. */
   readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
@@ -36,8 +36,6 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     idle: new Array<Connection>(),
     // No Set, for the reason that the core keeps its attempts in a list.
     inFlight: new Array<Attempt>(),
-    /** Those in flight that have no connection yet. */
-    waiting: new Array<Attempt>(),
     /** Requests written so far: the order of writes and answers. */
     written: 0,
   };
@@ -50,7 +48,7 @@ interface Attempt {
   readonly request: WireRequest;
   /** Called exactly once, never synchronously, after the connection was given back. */
   readonly done: (result: WireResult) => void;
-  connection: Connection | null;
+  connection: Connection;
   settled: boolean;
   /** Its number among the writes of the pool; null before its first byte. */
   writtenAs: number | null;
@@ -94,14 +92,15 @@ export function createTransport(options: TransportOptions): Transport {
         pool,
         request,
         done,
-        connection: null,
+        // Whoever asks has counted how many may be under way: no request waits for the connection of another one.
+        connection: (request.fresh ? undefined : pool.idle.pop()) ?? open(pool),
         settled: false,
         writtenAs: null,
         status: null,
         cancelLifetime: () => undefined,
       };
       pool.inFlight.push(attempt);
-      take(attempt);
+      begin(attempt);
       return () => giveUp(attempt, 'timeout');
     },
     async close() {
@@ -113,17 +112,6 @@ export function createTransport(options: TransportOptions): Transport {
       await Promise.all(ends);
     },
   };
-}
-
-/**
- * Takes a connection that is free, else a new one, both synchronously; at the limit it waits its turn. A fresh one is
- * always new, even beyond the limit: it must not wait behind the ones that hang.
- */
-function take(attempt: Attempt): void {
-  const { pool, request } = attempt;
-  const free = request.fresh ? undefined : pool.idle.pop();
-  if (free !== undefined || request.fresh || pool.open.size < pool.limit) begin(attempt, free ?? open(pool));
-  else pool.waiting.push(attempt);
 }
 
 function open(pool: Pool): Connection {
@@ -155,21 +143,11 @@ function end({ open, idle }: Pool, connection: Connection): Promise<void> {
   return connection.client.destroy();
 }
 
-function serveWaiting(pool: Pool): void {
-  while (pool.open.size < pool.limit) {
-    const next = pool.waiting.shift();
-    if (next === undefined) return;
-    begin(next, open(pool));
-  }
-}
-
 /** Takes a connection back whose request ended well. */
 function release(pool: Pool, connection: Connection): void {
   connection.heardAt = pool.written;
-  if (pool.open.size > pool.limit) return discard(pool, connection, null);
-  const next = pool.waiting.shift();
-  if (next !== undefined) return begin(next, connection);
-  pool.idle.push(connection);
+  if (pool.idle.length < pool.limit) pool.idle.push(connection);
+  else void end(pool, connection);
 }
 
 /**
@@ -181,7 +159,6 @@ function discard(pool: Pool, connection: Connection, unheardSince: number | null
   void end(pool, connection);
   const unheard = pool.idle.filter(({ heardAt }) => heardAt < (unheardSince ?? 0));
   for (const old of unheard) void end(pool, old);
-  serveWaiting(pool);
 }
 
 function remove<T>(list: T[], item: T): void {
@@ -190,24 +167,25 @@ function remove<T>(list: T[], item: T): void {
 }
 
 /** Hands the request over, signed, once its connection is open. */
-function begin(attempt: Attempt, connection: Connection): void {
-  attempt.connection = connection;
+function begin(attempt: Attempt): void {
+  const { connection, request } = attempt;
   connection.dialler.open((error) => {
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
-    const { method, path, content } = attempt.request;
+    const { method, path, content } = request;
     const { headers, body } = content();
     connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
   });
 }
 
 /** Its connection was used before, and closed in this very moment: it takes a new one, and is signed anew. */
-function beginAnew(attempt: Attempt, old: Connection): void {
+function beginAnew(attempt: Attempt): void {
   queueMicrotask(() => {
     if (attempt.settled) return;
     const { pool } = attempt;
-    void end(pool, old);
-    begin(attempt, open(pool));
+    void end(pool, attempt.connection);
+    attempt.connection = open(pool);
+    begin(attempt);
   });
 }
 
@@ -218,14 +196,12 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
   // In a turn of its own: undici would swallow what `done` throws, and the caller may not be called back at once.
   queueMicrotask(() => {
     const { pool, request, connection, writtenAs, done } = attempt;
-    if (connection !== null) {
-      const isAnswer = result.kind === 'response' && request.isAnswer?.(result) !== false;
-      const hasCome = result.kind === 'response' || result.reason === 'parse';
-      if (hasCome) connection.dialler.answered(isAnswer);
-      const timedOut = result.kind === 'failed' && result.reason === 'timeout';
-      if (isReusable && isAnswer) release(pool, connection);
-      else discard(pool, connection, timedOut ? writtenAs : null);
-    }
+    const isAnswer = result.kind === 'response' && request.isAnswer?.(result) !== false;
+    const hasCome = result.kind === 'response' || result.reason === 'parse';
+    if (hasCome) connection.dialler.answered(isAnswer);
+    const timedOut = result.kind === 'failed' && result.reason === 'timeout';
+    if (isReusable && isAnswer) release(pool, connection);
+    else discard(pool, connection, timedOut ? writtenAs : null);
     remove(pool.inFlight, attempt);
     done(result);
   });
@@ -239,12 +215,10 @@ function fail(attempt: Attempt, reason: FailureReason, detail: string, cause?: u
 }
 
 function giveUp(attempt: Attempt, reason: 'timeout' | 'aborted'): void {
-  remove(attempt.pool.waiting, attempt);
   fail(attempt, reason, `given up while waiting for ${waitingFor(attempt)}`);
 }
 
-function waitingFor({ connection, writtenAs, status }: Attempt): string {
-  if (connection === null) return 'a free connection';
+function waitingFor({ writtenAs, status }: Attempt): string {
   if (writtenAs === null) return 'the connection to open';
   return status === null ? 'an answer' : 'the end of the answer';
 }
@@ -261,7 +235,7 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
       if (!attempt.settled && mayWrite()) {
         pool.written += 1;
         attempt.writtenAs = pool.written;
-        attempt.connection?.dialler.expectAnswer();
+        attempt.connection.dialler.expectAnswer();
         const { clock, requestLifetimeMs } = pool;
         if (requestLifetimeMs !== undefined)
           attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
@@ -293,7 +267,7 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
       settle(attempt, { kind: 'response', status, headers, body: Buffer.concat(chunks) }, true);
     },
     onResponseError(_controller, error) {
-      if (error instanceof ClosedError && attempt.connection !== null) beginAnew(attempt, attempt.connection);
+      if (error instanceof ClosedError) beginAnew(attempt);
       else failBy(attempt, error);
     },
   };

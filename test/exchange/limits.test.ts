@@ -89,6 +89,22 @@ test('no sliding window sees more than the limit, and half of it may go at once'
     expect(atMs.filter((ms) => ms >= startMs && ms < startMs + 1_000).length).toBeLessThanOrEqual(4);
 });
 
+test('in a nonce window no more calls are under way than there are connections, of all operations together', async () => {
+  const run = open({ concurrent: 2 });
+  const told: string[] = [];
+  const job = (name: string) => async () => {
+    told.push(name);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    told.push('end');
+  };
+  await Promise.all([
+    run(syncKillSwitch, job('timer')),
+    run(OPERATIONS.withdrawPay, job('pay')),
+    run(ping, job('ping')),
+  ]);
+  expect(told).toEqual(['timer', 'pay', 'end', 'ping', 'end', 'end']);
+});
+
 test('whoever has no turn in half of its time is not sent, and takes no turn from the others', async () => {
   const server = await serveReply(TIMER);
   const client = openClient(server.base, { nonce: 'window', budget: { requests: 2, windowMs: 2_000 } });

@@ -4,12 +4,18 @@ import { expect, test } from 'vitest';
 import { openTransport } from './open.ts';
 import { serveBytes, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
-test('requests at the same time have a connection each, up to the limit', async () => {
+test('requests at the same time have a connection each, and no more than the limit are kept', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 40));
   const { send } = openTransport(server.base, { connections: 3 });
-  const results = await Promise.all(Array.from({ length: 9 }, () => send()));
-  expect(results.every(({ kind }) => kind === 'response')).toBe(true);
-  expect(server.connections()).toBe(3);
+  for (const [count, opened] of [
+    [9, 9],
+    [3, 9],
+    [4, 10],
+  ] as const) {
+    const results = await Promise.all(Array.from({ length: count }, () => send()));
+    expect(results.every(({ kind }) => kind === 'response')).toBe(true);
+    expect(server.connections()).toBe(opened);
+  }
 });
 
 test('a fresh request has a connection that nobody used, and that one is kept for later requests', async () => {
@@ -23,7 +29,7 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
   expect(server.connections()).toBe(2);
 });
 
-test('a fresh request does not wait behind connections that hang', async () => {
+test('no request waits behind connections that hang', async () => {
   let answering = false;
   const server = await serveHttp((_request, response) => {
     if (answering) response.end('[]');
@@ -32,7 +38,7 @@ test('a fresh request does not wait behind connections that hang', async () => {
   const hanging = start();
   await expect.poll(() => server.paths.length).toBe(1);
   answering = true;
-  expect(await send({ fresh: true })).toMatchObject({ kind: 'response' });
+  expect(await send()).toMatchObject({ kind: 'response' });
   hanging.cancel();
   expect(await hanging.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: true });
 });
@@ -115,13 +121,10 @@ test('giving up settles once and later: what the server still answers is ignored
 
 test('giving up before the first byte says that nothing was sent, and nothing is', async () => {
   const server = await serveBytes(() => undefined);
-  const { start } = openTransport(server.base, { connections: 1 });
-  const [opening, waiting] = [start(), start()];
-  waiting.cancel();
+  const opening = openTransport(server.base).start();
   opening.cancel();
-  expect(await opening.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: false });
-  const detail = 'given up while waiting for a free connection';
-  expect(await waiting.result).toMatchObject({ maybeApplied: false, detail });
+  const detail = 'given up while waiting for the connection to open';
+  expect(await opening.result).toMatchObject({ reason: 'timeout', maybeApplied: false, detail });
   await sleep(50);
   expect(server.received()).toBe('');
 });
@@ -168,13 +171,13 @@ test.each([
 
 test('closing settles what is in flight, and later requests at once', async () => {
   const server = await serveSilence();
-  const { transport, start } = openTransport(server.base, { connections: 1 });
+  const { transport, start } = openTransport(server.base);
   const written = start();
-  const waiting = start();
   await expect.poll(() => server.paths.length).toBe(1);
+  const opening = start();
   await transport.close();
   expect(await written.result).toMatchObject({ reason: 'aborted', maybeApplied: true });
-  expect(await waiting.result).toMatchObject({ reason: 'aborted', maybeApplied: false });
+  expect(await opening.result).toMatchObject({ reason: 'aborted', maybeApplied: false });
   expect(await start().result).toMatchObject({ reason: 'aborted', maybeApplied: false });
 });
 
