@@ -100,7 +100,7 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = order(state);
-  if (isAnew) endLongLanes(state);
+  endLongLanes(state);
   const refused = state.key.refusal.said;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
@@ -273,13 +273,13 @@ const usualMs = (answerMs: number) => 2 * answerMs + 50;
  */
 function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   const { goal, staleNonces, settings } = market;
-  const isWindow = state.settings.nonce === 'window';
   const patienceMs = lanePatienceMs(state.answerMs);
   const answerMs = market.answerMs ?? 0;
   if (!state.key.accepted) return patienceMs;
   // A whole exchange that is slow is no reason for more connections than are configured.
-  const laneMs = isWindow ? Math.max(patienceMs, usualMs(state.answerMs ?? 0)) : patienceMs;
-  if (isWindow || answerMs <= laneMs) return fresh || answerMs > laneMs ? 0 : laneMs;
+  if (state.settings.nonce === 'window')
+    return fresh ? 0 : Math.max(patienceMs, usualMs(state.answerMs ?? 0));
+  if (answerMs <= patienceMs) return fresh ? 0 : patienceMs;
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
   return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;
 }
@@ -320,6 +320,8 @@ function hasLane(state: CoreState, laneMs: number): boolean {
  * request is overtaken then, and whoever else is due goes in the order of the deadlines.
  */
 function endLongLanes(state: CoreState): void {
+  // In a nonce window nobody is overtaken.
+  if (state.settings.nonce === 'window') return;
   const patienceMs = lanePatienceMs(state.answerMs);
   for (const holder of state.attempts) {
     if (holder.laneMs <= patienceMs) continue;

@@ -48,6 +48,24 @@ describe('in a nonce window', () => {
     expect(of('AAA')[1]).toMatchObject({ fresh: true });
   });
 
+  test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
+    const driver = createDriver({ markets: ['SICK0:600', 'WELL:60'], nonce: 'window', connections: 1 });
+    driver.live(120_000, 20, (write) => !isSick(write) && driver.apply(write));
+    const delaysMs = driver.notices('attempt').flatMap((one) => (one.market === 'WELL' ? one.delayMs : []));
+    expect(Math.max(...delaysMs.slice(1))).toBeLessThan(200);
+  });
+
+  test('an exchange that is slow as a whole has no more requests under way than there are connections', () => {
+    const driver = createDriver({ markets: names(20, 'M', 60), nonce: 'window', connections: 4 });
+    driver.live(30_000, 1000);
+    let most = 0;
+    driver.live(60_000, 1000, (write) => {
+      most = Math.max(most, driver.state.attempts.length);
+      driver.apply(write);
+    });
+    expect(most).toBe(4);
+  });
+
   test('a sick market does not make all the probes of an outage', () => {
     const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
     driver.arm();
