@@ -18,13 +18,13 @@ export const SERVER_EPOCH = 1_700_000_000;
 const START: Instant = { monoMs: 5000, bootMs: 9000, wallMs: SERVER_EPOCH * 1000 };
 
 /**
- * The core by itself, by hand: nothing is answered unless a test says so.  Times are milliseconds since the start.
+ * The core by itself, by hand: nothing is answered unless a test says so.  Times are milliseconds since the start. In a
+ * nonce window a new life waits until nothing of an earlier one can arrive; there was none unless a test says so.
  */
-export function createDriver(options: SettingsOptions = {}) {
+export function createDriver(options: SettingsOptions = {}, { earlierLife = false } = {}) {
   let now = START;
   const state: CoreState = createState(coreSettings(options), now);
-  // In a nonce window a new life waits until nothing of an earlier one can arrive; here there was none.
-  for (const market of state.markets) {
+  for (const market of earlierLife ? [] : state.markets) {
     market.belief.writes = [];
     bounds(state, market);
   }
@@ -165,6 +165,16 @@ export function createDriver(options: SettingsOptions = {}) {
         }
       }
     },
+    /** Lets time pass: all requests, or those of these markets, come to this, or to no answer (null); the others are well. */
+    suffer(forMs: number, outcome: Outcome | null, ...markets: readonly string[]): void {
+      driver.live(forMs, 20, (write) => {
+        if (markets.length > 0 && !markets.includes(write.market)) driver.apply(write);
+        else if (outcome !== null) driver.settle(write, outcome);
+      });
+    },
+    /** The writes of a market, from a moment on. */
+    of: (market: string, fromMs = 0) =>
+      writes.filter((write) => write.market === market && write.atMs >= fromMs),
     /** What is written (for a market, or all) from the last command, reload or look on: seconds, null for a delete. */
     written(forMs: number, of: string | null = null): (number | null)[] {
       driver.live(forMs);
@@ -190,6 +200,13 @@ export function armed(options: SettingsOptions = {}): Driver {
   driver.tick();
   driver.live(2000);
   driver.take();
+  return driver;
+}
+
+/** A driver whose bot was heard of at the start. */
+export function watched(options: SettingsOptions = {}): Driver {
+  const driver = createDriver({ ...options, liveness: { mode: 'beat', ...options.liveness } });
+  driver.say('beat');
   return driver;
 }
 
