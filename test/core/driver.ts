@@ -68,8 +68,8 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
     now: () => now,
     sinceStartMs,
     tick: () => feed({ kind: 'tick' }),
-    /** A word of the bot, said now. */
-    say: (says: BotWord, bot = 'bot') => feed({ kind: 'evidence', bot, says, agoMs: 0 }),
+    /** A word of the bot, said now, or that long ago. */
+    say: (says: BotWord, bot = 'bot', agoMs = 0) => feed({ kind: 'evidence', bot, says, agoMs }),
     /** Gives an operator's command; null for all markets. */
     operate(does: CommandName, markets: readonly string[] | null = null, forMs = 0): Effect[] {
       seen = writes.length;
@@ -172,6 +172,8 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         else if (outcome !== null) driver.settle(write, outcome);
       });
     },
+    /** The last question before the first byte leaves. */
+    mayLeave: (attempt: number) => mayWrite(state, attempt, now),
     /** The writes of a market, from a moment on. */
     of: (market: string, fromMs = 0) =>
       writes.filter((write) => write.market === market && write.atMs >= fromMs),

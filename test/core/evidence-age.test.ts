@@ -1,15 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver, LOST } from './driver.ts';
+import { watched as beating, type Driver, LOST } from './driver.ts';
 
-function watched(ttlMs = 15_000): Driver {
-  const driver = createDriver({ liveness: { mode: 'beat', ttlMs }, markets: ['AAA:10'] });
-  driver.tick();
-  return driver;
-}
-const beat = (driver: Driver, agoMs = 0) =>
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs });
-const stateOf = (driver: Driver) => driver.state.bots.get('bot')?.state;
+const watched = (ttlMs = 15_000) => beating({ liveness: { ttlMs }, markets: ['AAA:10'] });
+const beat = (driver: Driver, agoMs = 0) => driver.say('beat', 'bot', agoMs);
+const stateOf = (driver: Driver) => driver.look().bots[0]?.state;
 
 describe('evidence counts from when it was given', () => {
   test('and not from when it was found', () => {
@@ -24,7 +19,6 @@ describe('evidence counts from when it was given', () => {
 
   test('so that what is older than its lifetime revives nobody', () => {
     const driver = watched(10_000);
-    beat(driver);
     driver.live(11_000);
     expect(stateOf(driver)).toBe('stale');
     beat(driver, 10_500);
@@ -44,7 +38,6 @@ describe('evidence counts from when it was given', () => {
 describe('after a stall', () => {
   test('words that had waited in the sockets are as old as the stall', () => {
     const driver = watched();
-    beat(driver);
     driver.live(1000);
     driver.move({ monoMs: 30_000 });
     driver.tick();
@@ -60,8 +53,7 @@ describe('after a stall', () => {
 
   test('a beat that had waited takes back the goodbye before it, and no timer is deleted any more', () => {
     const driver = watched();
-    beat(driver);
-    driver.live(1000, 20);
+    driver.live(1000);
     driver.say('goodbye');
     driver.settle(driver.takeOne(), LOST);
     driver.move({ monoMs: 30_000 });
@@ -77,14 +69,14 @@ describe('after a stall', () => {
     driver.live(1000);
     driver.move({ monoMs: 5000 });
     beat(driver);
+    driver.live(9500);
     expect(stateOf(driver)).toBe('alive');
-    driver.live(10_500);
+    driver.live(1000);
     expect(stateOf(driver)).toBe('stale');
   });
 
   test('a word that was found before a suspend and arrives after it is as old as the suspend', () => {
     const driver = watched();
-    beat(driver);
     driver.live(1000);
     driver.move({ monoMs: 10, bootMs: 40_000, wallMs: 40_000 });
     driver.tick();

@@ -1,27 +1,26 @@
 import { describe, expect, test } from 'vitest';
-import { mayWrite } from '../../src/core/step.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH, watched } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
-function watched(liveness: Liveness = {}, options: SettingsOptions = {}) {
-  const driver = createDriver({ ...options, liveness: { mode: 'beat', ...liveness } });
+/** A bot that nobody has heard of yet. */
+function unheard(liveness: Liveness) {
+  const driver = createDriver({ liveness: { mode: 'beat', ...liveness } });
   driver.tick();
   return driver;
 }
 const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
-/** Renewals while the bot is silent, from now on, answered at once. */
+/** The moments of renewals while the bot is silent, from now on, answered at once. */
 const renewalsIn = (driver: Driver, forMs: number) => {
-  const before = driver.writes.length;
+  const { length } = driver.writes;
   driver.live(forMs);
-  return driver.writes.slice(before);
+  return driver.writes.slice(length).map(({ atMs }) => atMs);
 };
 
 test('a renewal that arrives after the timer of a silent bot has fired tells of no lapse', () => {
-  const driver = watched({ ttlMs: 8000 }, { markets: ['AAA:10'], nonce: 'increasing' });
+  const driver = watched({ liveness: { ttlMs: 8000 }, markets: ['AAA:10'] });
   driver.apply(driver.takeOne());
-  driver.say('beat');
   driver.wait(1500);
   const [late] = driver.take();
   if (late === undefined) throw new Error('no renewal was written');
@@ -33,11 +32,11 @@ test('a renewal that arrives after the timer of a silent bot has fired tells of 
 
 describe('a bot that has not been heard of yet', () => {
   test('has its timers armed at once, and renewed for the start-up grace and no longer', () => {
-    const driver = watched({ startupGraceMs: 20_000 });
-    const writes = renewalsIn(driver, 60_000);
+    const driver = unheard({ startupGraceMs: 20_000 });
+    const lastMs = Math.max(...renewalsIn(driver, 60_000));
     expect(driver.writes[0]?.atMs).toBe(0);
-    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeGreaterThan(14_000);
-    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(20_000);
+    expect(lastMs).toBeGreaterThan(14_000);
+    expect(lastMs).toBeLessThanOrEqual(20_000);
     const [suspended] = driver.notices('suspended');
     expect(suspended).toMatchObject({ market: 'AAA', why: 'bot_stale', firesByWallMs: expect.any(Number) });
     expect(driver.notices('bot')).toEqual([
@@ -46,16 +45,15 @@ describe('a bot that has not been heard of yet', () => {
   });
 
   test('and is heard of within its grace goes by its evidence from then on', () => {
-    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    const driver = unheard({ ttlMs: 10_000 });
     driver.live(5000);
     driver.say('beat');
-    const writes = renewalsIn(driver, 60_000);
-    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(15_000);
+    expect(Math.max(...renewalsIn(driver, 60_000))).toBeLessThanOrEqual(15_000);
     expect(states(driver)).toEqual(['alive', 'stale']);
   });
 
   test('and whose first beat waited for longer than its lifetime is silent, whatever is left of the grace', () => {
-    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    const driver = unheard({ ttlMs: 10_000 });
     driver.live(500);
     driver.move({ monoMs: 12_000 });
     driver.say('beat');
@@ -64,9 +62,9 @@ describe('a bot that has not been heard of yet', () => {
   });
 
   test('keeps its grace where the evidence is older than the start of the daemon', () => {
-    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    const driver = unheard({ ttlMs: 10_000 });
     driver.live(500);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 12_000 });
+    driver.say('beat', 'bot', 12_000);
     expect(states(driver)).toEqual([]);
     expect(renewalsIn(driver, 30_000)).not.toEqual([]);
   });
@@ -75,39 +73,36 @@ describe('a bot that has not been heard of yet', () => {
 test.each(['window', 'increasing'] as const)(
   'a timer that has fired is told of once, also while requests have no answer (%s nonces)',
   (nonce) => {
-    const driver = watched({ ttlMs: 5000 }, { markets: ['AAA:10'], nonce });
+    const driver = watched({ liveness: { ttlMs: 5000 }, markets: ['AAA:10'], nonce });
     driver.live(4000);
     for (let ms = 0; ms < 15_000; ms += 1000) {
       driver.say('beat');
-      driver.live(1000, 20, () => {});
+      driver.suffer(1000, null);
     }
-    driver.live(60_000, 20, () => {});
+    driver.suffer(60_000, null);
     expect(driver.notices('lapsed').length + driver.notices('fired').length).toBeLessThanOrEqual(2);
   },
 );
 
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
-    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:10'] });
-    driver.say('beat');
+    const driver = watched({ markets: ['AAA:10'] });
     driver.live(7000);
     driver.say('beat');
-    const writes = renewalsIn(driver, 60_000);
-    const lastMs = Math.max(...writes.map(({ atMs }) => atMs));
+    const lastMs = Math.max(...renewalsIn(driver, 60_000));
     expect(lastMs).toBeLessThanOrEqual(22_000);
     expect(lastMs).toBeGreaterThan(20_900);
   });
 
   test('of one bot says nothing about another', () => {
-    const driver = watched({}, { markets: ['AAA:60:maker', 'BBB:60:taker'] });
-    driver.say('beat', 'maker');
+    const driver = createDriver({ liveness: { mode: 'beat' }, markets: ['AAA:60:maker', 'BBB:60:taker'] });
     driver.say('beat', 'taker');
     for (let beat = 0; beat < 20; beat += 1) {
-      driver.live(3000);
       driver.say('beat', 'maker');
+      driver.live(3000);
     }
-    const late = driver.writes.filter(({ atMs }) => atMs > 16_000).map(({ market }) => market);
-    expect(new Set(late)).toEqual(new Set(['AAA']));
+    expect(driver.of('AAA', 50_000)).not.toEqual([]);
+    expect(driver.of('BBB', 16_000)).toEqual([]);
     expect(driver.notices('suspended')).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
   });
 
@@ -121,8 +116,7 @@ describe('evidence', () => {
     ['a sleep of the host', { bootMs: 16_000, wallMs: 16_000 }],
     ['a step of the wall clock', { bootMs: 10, wallMs: 16_000 }],
   ])('ages through %s too', (_what, clocks) => {
-    const driver = watched({ ttlMs: 15_000 });
-    driver.say('beat');
+    const driver = watched();
     driver.live(1000);
     driver.move({ monoMs: 10, ...clocks });
     driver.tick();
@@ -130,32 +124,21 @@ describe('evidence', () => {
     expect(renewalsIn(driver, 20_000)).toEqual([]);
   });
 
-  test('makes everything due at once when it comes back', () => {
-    const driver = watched({}, { markets: ['AAA', 'BBB'] });
-    driver.say('beat');
+  test('makes everything due at once when it comes back, but for what an operator has paused', () => {
+    const driver = watched({ markets: ['AAA', 'BBB', 'CCC'] });
+    driver.live(1000);
+    driver.operate('pause', ['BBB'], 600_000);
     driver.live(40_000);
-    driver.take();
     driver.say('beat');
     driver.live(100);
-    expect(driver.writes.slice(-2).map(({ market }) => market)).toEqual(['AAA', 'BBB']);
-    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
-  });
-
-  test('is not said to bring back what an operator has paused', () => {
-    const driver = watched({}, { markets: ['AAA', 'BBB'] });
-    driver.say('beat');
-    driver.live(1000);
-    driver.operate('pause', ['AAA'], 600_000);
-    driver.live(40_000);
-    driver.say('beat');
-    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['BBB']);
+    expect(new Set(driver.writes.slice(-2).map(({ market }) => market))).toEqual(new Set(['AAA', 'CCC']));
+    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'CCC']);
   });
 
   test('that comes back begins a new cycle: what was being tried before it went does not count', () => {
-    const driver = watched({}, { markets: ['AAA:60'] });
-    driver.say('beat');
+    const driver = watched();
     driver.live(11_000);
-    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
+    driver.suffer(3000, HTTP_500);
     driver.say('goodbye');
     driver.live(60_000);
     driver.say('beat');
@@ -169,8 +152,7 @@ describe('a bot that speaks for itself', () => {
     ['goodbye', 'goodbye', 'bot_goodbye'],
     ['fail', 'failed', 'bot_failed'],
   ] as const)('with %s stops its renewals at once, until its next beat', (says, state, why) => {
-    const driver = watched({}, { markets: ['AAA:10'] });
-    driver.say('beat');
+    const driver = watched({ markets: ['AAA:10'] });
     driver.live(5000);
     driver.say(says);
     expect(renewalsIn(driver, 60_000)).toEqual([]);
@@ -181,19 +163,19 @@ describe('a bot that speaks for itself', () => {
   });
 
   test('of a failure stays failed, whatever old beat is found, and is told once with when the last timer fires', () => {
-    const driver = watched({ ttlMs: 1000 }, { markets: ['AAA:10', 'BBB:60', 'CCC:30', 'NONE:60'] });
-    driver.live(2000, 20, (write) =>
-      write.market === 'NONE' ? driver.settle(write, NO_MARKET) : driver.apply(write),
-    );
+    const markets = ['AAA:10', 'BBB:60', 'CCC:30', 'NONE:60'];
+    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 1000 }, markets });
+    driver.suffer(2000, NO_MARKET, 'NONE');
     for (const says of ['beat', 'beat', 'fail', 'goodbye', 'fail'] as const) driver.say(says);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 1500 });
+    driver.say('beat', 'bot', 1500);
     const suspended = driver.notices('suspended');
     const lastMs = Math.max(...suspended.map(({ firesByWallMs }) => firesByWallMs ?? 0));
-    expect(suspended.map(({ market, firesByWallMs }) => [market, firesByWallMs === lastMs])).toEqual([
-      ['AAA', false],
-      ['BBB', true],
-      ['CCC', false],
-      ['NONE', false],
+    expect(suspended.map(({ market }) => market)).toEqual(['AAA', 'BBB', 'CCC', 'NONE']);
+    expect(suspended.map(({ firesByWallMs }) => firesByWallMs === lastMs)).toEqual([
+      false,
+      true,
+      false,
+      false,
     ]);
     expect(driver.notices('bot')).toMatchObject([
       { state: 'alive', firesByWallMs: null },
@@ -206,10 +188,7 @@ describe('a bot that speaks for itself', () => {
 
   test('while its first renewal is on its way has a timer that fires on purpose, which is no lapse', () => {
     const driver = watched();
-    driver.say('beat');
-    const first = driver.takeOne();
     driver.say('fail');
-    driver.apply(first);
     driver.live(70_000);
     expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'bot_failed' }]);
     expect(driver.notices('lapsed')).toEqual([]);
@@ -217,94 +196,66 @@ describe('a bot that speaks for itself', () => {
 });
 
 describe('the last question before the first byte', () => {
-  /** A renewal that was allowed, and whose connection is still being opened. */
-  function waiting(liveness: Liveness = {}) {
-    const driver = watched(liveness);
-    driver.say('beat');
-    const { attempt } = driver.takeOne();
-    return { driver, allowed: () => mayWrite(driver.state, attempt, driver.now()) };
-  }
-
   test('says yes while the evidence lasts and no the moment it ran out, also between two ticks', () => {
-    const { driver, allowed } = waiting({ ttlMs: 400 });
+    const driver = watched({ liveness: { ttlMs: 400 } });
+    const { attempt } = driver.takeOne();
     driver.move({ monoMs: 200 });
-    expect(allowed()).toBe(true);
+    expect(driver.mayLeave(attempt)).toBe(true);
     driver.tick();
     driver.move({ monoMs: 200 });
-    expect(allowed()).toBe(true);
+    expect(driver.mayLeave(attempt)).toBe(true);
     driver.move({ monoMs: 1 });
-    expect(allowed()).toBe(false);
+    expect(driver.mayLeave(attempt)).toBe(false);
   });
 
-  test('says no after a stall that nobody has noticed yet', () => {
-    const { driver, allowed } = waiting();
-    driver.move({ monoMs: 1000 });
-    expect(allowed()).toBe(false);
-  });
-
-  test.each([
-    ['a sleep', { bootMs: 300, wallMs: 300 }],
-    ['a step ahead', { bootMs: 10, wallMs: 300 }],
-    ['a step back', { bootMs: 10, wallMs: -3_600_000 }],
-  ])('says no after %s that nobody has noticed yet', (_what, clocks) => {
-    const { driver, allowed } = waiting();
-    driver.move({ monoMs: 10, ...clocks });
-    expect(allowed()).toBe(false);
-  });
-
-  test('says no after a stall that was noticed', () => {
-    const { driver, allowed } = waiting();
-    driver.move({ monoMs: 1000 });
-    driver.tick();
-    expect(allowed()).toBe(false);
-  });
-
-  test.each(['goodbye', 'fail'] as const)('says no after %s', (says) => {
-    const { driver, allowed } = waiting();
-    driver.say(says);
-    expect(allowed()).toBe(false);
-  });
-
-  test('says no once a stop has begun', () => {
-    const { driver, allowed } = waiting();
-    driver.stop('keep');
-    expect(allowed()).toBe(false);
+  const ends: readonly [string, (driver: Driver) => unknown][] = [
+    ['a stall that nobody has noticed yet', (driver) => driver.move({ monoMs: 1000 })],
+    ['a sleep that nobody has noticed yet', (driver) => driver.move({ bootMs: 300, wallMs: 300 })],
+    ['a step ahead that nobody has noticed yet', (driver) => driver.move({ wallMs: 300 })],
+    ['a step back that nobody has noticed yet', (driver) => driver.move({ wallMs: -3_600_000 })],
+    ['a stall that was noticed', (driver) => [driver.move({ monoMs: 1000 }), driver.tick()]],
+    ['a goodbye', (driver) => driver.say('goodbye')],
+    ['a failure', (driver) => driver.say('fail')],
+    ['the beginning of a stop', (driver) => driver.stop('keep')],
+  ];
+  test.each(ends)('says no after %s', (_what, happen) => {
+    const driver = watched();
+    const { attempt } = driver.takeOne();
+    happen(driver);
+    expect(driver.mayLeave(attempt)).toBe(false);
   });
 
   test('says no to an attempt that was given up, or that nobody knows', () => {
-    const { driver, allowed } = waiting();
+    const driver = watched();
+    const { attempt } = driver.takeOne();
     driver.wait(9900);
-    expect(allowed()).toBe(true);
+    expect(driver.mayLeave(attempt)).toBe(true);
     driver.wait(200);
-    expect(driver.effects.filter(({ kind }) => kind === 'abort').length).toBeGreaterThan(0);
-    expect(allowed()).toBe(false);
-    expect(mayWrite(driver.state, 999, driver.now())).toBe(false);
+    expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
+    expect(driver.mayLeave(attempt)).toBe(false);
+    expect(driver.mayLeave(999)).toBe(false);
   });
 });
 
 describe('a timer that nobody renews any more', () => {
   test.each([
-    ['bot_stale', (driver: Driver) => [driver]],
+    ['bot_stale', () => {}],
     ['bot_failed', (driver: Driver) => driver.say('fail')],
     ['tripped', (driver: Driver) => driver.operate('trip')],
   ] as const)('is said to have fired, once, when it surely has: %s', (why, happen) => {
-    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
-    driver.say('beat');
+    const driver = watched({ markets: ['AAA:30'] });
     driver.live(5000);
     happen(driver);
     driver.live(120_000);
-    const [fired, ...others] = driver.notices('fired');
-    expect(others).toEqual([]);
-    expect(fired).toMatchObject({ market: 'AAA', why });
-    const [suspended] = driver.notices('suspended');
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why }]);
     expect(driver.notices('lapsed')).toEqual([]);
     if (why === 'tripped') return;
-    expect(fired?.firedByWallMs).toBeLessThanOrEqual(suspended?.firesByWallMs ?? 0);
+    const firesByWallMs = driver.notices('suspended')[0]?.firesByWallMs ?? 0;
+    expect(driver.notices('fired')[0]?.firedByWallMs).toBeLessThanOrEqual(firesByWallMs);
   });
 
-  test('is not said to have fired after a goodbye that deleted it, nor where it is wanted', () => {
-    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
-    driver.say('beat');
+  test('is not said to have fired after a goodbye that deleted it', () => {
+    const driver = watched({ markets: ['AAA:30'] });
     driver.live(5000);
     driver.say('goodbye');
     driver.live(60_000);
@@ -313,11 +264,10 @@ describe('a timer that nobody renews any more', () => {
   });
 
   test('says it again for the next timer', () => {
-    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
-    for (let life = 0; life < 2; life += 1) {
-      driver.say('beat');
-      driver.live(90_000);
-    }
+    const driver = watched({ markets: ['AAA:30'] });
+    driver.live(90_000);
+    driver.say('beat');
+    driver.live(90_000);
     expect(driver.notices('fired')).toHaveLength(2);
   });
 });
