@@ -1,17 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { believeEarlierLife } from '../../src/core/belief.ts';
-import { type SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
-
-const first = (driver: Driver) => {
-  const market = driver.look().markets[0];
-  if (market === undefined) throw new Error('no market');
-  return market;
-};
+import type { SettingsOptions } from './core-settings.ts';
+import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, ping, SERVER_EPOCH } from './driver.ts';
 
 function armed(options: SettingsOptions = {}) {
   const driver = createDriver(options);
   driver.arm();
+  return driver;
+}
+/** Two markets, and the exchange refuses the first. */
+function rejected() {
+  const driver = createDriver({ markets: ['AAA', 'BBB'] });
+  driver.suffer(100, NO_MARKET, 'AAA');
   return driver;
 }
 
@@ -19,7 +18,7 @@ describe('a market', () => {
   test('is arming until its first confirmation', () => {
     const driver = createDriver();
     driver.tick();
-    expect(first(driver)).toMatchObject({
+    expect(driver.statusOf()).toMatchObject({
       state: 'arming',
       wanted: true,
       guaranteedMs: null,
@@ -31,24 +30,19 @@ describe('a market', () => {
   });
 
   test('is arming while a request of an earlier life may still undo what was confirmed', () => {
-    const driver = createDriver({ nonce: 'window' });
-    for (const market of driver.state.markets) believeEarlierLife(driver.state, market);
+    const driver = createDriver({ nonce: 'window' }, { earlierLife: true });
     driver.live(3000);
-    expect(first(driver)).toMatchObject({
-      state: 'arming',
-      renewals: expect.any(Number),
-      guaranteedMs: null,
-    });
+    expect(driver.statusOf()).toMatchObject({ state: 'arming', renewals: 1, guaranteedMs: null });
     driver.live(15_000);
-    expect(first(driver).state).toBe('armed');
+    expect(driver.statusOf()?.state).toBe('armed');
     // Nothing is known of the slack before: it is not told as none.
-    expect(first(driver).slackHistory.every((ratio) => ratio > 0.8)).toBe(true);
+    expect(driver.statusOf()?.slackHistory.every((ratio) => ratio > 0.8)).toBe(true);
   });
 
   test('is armed with everything that is known about it', () => {
     const driver = armed({ markets: ['AAA:60:maker'] });
     driver.live(6100);
-    expect(first(driver)).toMatchObject({
+    expect(driver.statusOf()).toMatchObject({
       market: 'AAA',
       types: null,
       bot: 'maker',
@@ -58,117 +52,123 @@ describe('a market', () => {
       expiryWallMs: expect.closeTo((SERVER_EPOCH + 65) * 1000 - 12, 0),
       cancellationTime: SERVER_EPOCH + 66,
       lastDurationMs: expect.closeTo(20, 3),
+      lastSlackRatio: expect.closeTo(0.9, 2),
+      slackHistory: [expect.closeTo(0.9, 2)],
       renewals: 2,
       failures: 0,
       failureStreak: 0,
       lapses: 0,
       lastProblem: null,
     });
-    expect(first(driver).lastSlackRatio).toBeCloseTo(0.9, 2);
-    expect(first(driver).slackHistory).toHaveLength(1);
-    expect(first(driver).promise[0]).toBe('AAA: renewed every 6 s, timer of 60 s.');
+    expect(driver.statusOf()?.promise[0]).toBe('AAA: renewed every 6 s, timer of 60 s.');
   });
 
   test('is retrying while renewals fail and time is left, and expired after that', () => {
     const driver = armed({ markets: ['AAA:10'] });
-    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
-    expect(first(driver)).toMatchObject({ state: 'retrying', lastProblem: 'status 500' });
-    expect(first(driver).failureStreak).toBeGreaterThan(0);
-    driver.live(8000, 20, (write) => driver.settle(write, LOST));
-    expect(first(driver).state).toBe('expired');
-    expect(first(driver).guaranteedMs ?? 1).toBeLessThanOrEqual(0);
+    driver.suffer(3000, HTTP_500);
+    expect(driver.statusOf()).toMatchObject({ state: 'retrying', lastProblem: 'status 500' });
+    expect(driver.statusOf()?.failureStreak).toBeGreaterThan(0);
+    driver.suffer(8000, LOST);
+    expect(driver.statusOf()?.state).toBe('expired');
+    expect(driver.statusOf()?.guaranteedMs ?? 1).toBeLessThanOrEqual(0);
     // For as long as one of those that had no answer may have kept it.
-    driver.live(14_000, 20, (write) => driver.settle(write, LOST));
-    expect(first(driver)).toMatchObject({ state: 'expired', firesByWallMs: expect.any(Number) });
+    driver.suffer(14_000, LOST);
+    expect(driver.statusOf()).toMatchObject({ state: 'expired', firesByWallMs: expect.any(Number) });
     driver.live(2000);
-    expect(first(driver)).toMatchObject({ state: 'armed', failureStreak: 0 });
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', failureStreak: 0 });
   });
 
   test('is rejected while the exchange refuses it, with its words and the time of the next attempt', () => {
-    const driver = createDriver();
-    driver.tick();
-    const write = driver.takeOne();
-    driver.settle(write, NO_MARKET);
-    const retryWallMs = SERVER_EPOCH * 1000 + write.atMs + 60_000;
-    expect(first(driver)).toMatchObject({
-      state: 'rejected',
-      lastProblem: 'Market is not available.',
-      retryWallMs,
-    });
-    driver.live(30_000, 20);
-    expect(first(driver).retryWallMs).toBe(retryWallMs);
+    const driver = rejected();
+    const retryWallMs = SERVER_EPOCH * 1000 + 60_000;
+    const seen = { state: 'rejected', lastProblem: 'Market is not available.', retryWallMs };
+    expect(driver.statusOf()).toMatchObject(seen);
+    driver.live(30_000);
+    expect(driver.statusOf()).toMatchObject(seen);
     driver.live(31_000);
-    expect(first(driver)).toMatchObject({ state: 'armed', retryWallMs: null });
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', retryWallMs: null });
+  });
+
+  test('that is rejected shows what the exchange said, also after a probe that got no answer', () => {
+    const driver = rejected();
+    driver.suffer(70_000, LOST, 'AAA');
+    expect(driver.of('AAA').length).toBeGreaterThan(1);
+    expect(driver.statusOf()).toMatchObject({ state: 'rejected', lastProblem: 'Market is not available.' });
   });
 
   test('is rejected while the exchange refuses the key and nothing was ever armed', () => {
     const driver = createDriver();
-    driver.tick();
-    driver.settle(driver.takeOne(), BAD_KEY);
-    expect(first(driver).state).toBe('rejected');
+    driver.suffer(100, BAD_KEY);
+    expect(driver.statusOf()?.state).toBe('rejected');
+  });
+
+  test('that is out of guard shows as such before its timer is gone', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    driver.operate('disarm', ['AAA']);
+    driver.operate('pause', ['BBB'], 60_000);
+    expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
   });
 
   test('is disarmed after a lapse that it is held after', () => {
     const driver = armed({ markets: ['AAA:10'], onLapse: 'hold' });
     driver.wait(1000);
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
-    expect(first(driver)).toMatchObject({ state: 'disarmed', wanted: false, lapses: 1 });
+    expect(driver.statusOf()).toMatchObject({ state: 'disarmed', wanted: false, lapses: 1 });
   });
 
   test('is deleted once the delete is confirmed', () => {
     const driver = armed();
     driver.stop();
     driver.settle(driver.takeOne(), { kind: 'deleted' });
-    expect(first(driver)).toMatchObject({
-      state: 'deleted',
-      wanted: false,
-      guaranteedMs: null,
-      expiryWallMs: null,
-      firesByWallMs: null,
-    });
+    const none = { guaranteedMs: null, expiryWallMs: null, firesByWallMs: null };
+    expect(driver.statusOf()).toMatchObject({ state: 'deleted', wanted: false, ...none });
   });
 
   test('whose timer was altered says how', () => {
     const driver = createDriver();
     driver.tick();
     driver.apply(driver.takeOne(), { timeout: 30 });
-    expect(first(driver).lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
+    expect(driver.statusOf()?.lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
   });
 });
 
 describe('what a stop would do', () => {
-  test.each([
-    ['delete', 'deletes the timer: the orders stay'],
-    ['keep', 'leaves the timer: the exchange cancels the orders when it fires'],
-    ['handoff', 'renews the timer once more and leaves it to the successor'],
-  ] as const)('with policy %s is said in words', (policy, words) => {
-    expect(first(armed({ shutdown: { policy } })).onStop).toBe(words);
-  });
+  const DELETES = 'deletes the timer: the orders stay';
+  const LEAVES = 'leaves the timer: the exchange cancels the orders when it fires';
 
   test.each([
-    ['delete', /^tries to delete the timer: the orders stay only if the exchange confirms it/],
-    ['handoff', /^tries to renew the timer once more/],
-  ] as const)('with policy %s promises nothing while renewals fail', (policy, words) => {
-    const driver = armed({ markets: ['AAA:10'], shutdown: { policy } });
-    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
-    expect(first(driver).onStop).toMatch(words);
-  });
+    ['delete', DELETES, /^tries to delete the timer: the orders stay only if the exchange confirms it/],
+    ['keep', LEAVES, LEAVES],
+    [
+      'handoff',
+      'renews the timer once more and leaves it to the successor',
+      /^tries to renew the timer once more/,
+    ],
+  ] as const)(
+    'with policy %s is said in words, and promises nothing while renewals fail',
+    (policy, well, sick) => {
+      const driver = armed({ markets: ['AAA:10'], shutdown: { policy } });
+      expect(driver.statusOf()?.onStop).toBe(well);
+      driver.suffer(3000, HTTP_500);
+      expect(driver.statusOf()?.onStop).toMatch(sick);
+    },
+  );
 
   test('is nothing where no timer can exist', () => {
-    expect(first(createDriver()).onStop).toBe('nothing to do: no timer is armed');
+    expect(createDriver().statusOf()?.onStop).toBe('nothing to do: no timer is armed');
   });
 
   test('is to leave the timer of a bot that does not live', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
+    expect(driver.statusOf()?.onStop).toBe(LEAVES);
     driver.say('beat');
-    expect(first(driver).onStop).toBe('deletes the timer: the orders stay');
+    expect(driver.statusOf()?.onStop).toBe(DELETES);
   });
 
   test('is to leave a refused market out of a handoff', () => {
     const driver = armed({ markets: ['AAA:10'], shutdown: { policy: 'handoff' } });
-    driver.live(5000, 20, (write) => driver.settle(write, NO_MARKET));
-    expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
+    driver.suffer(5000, NO_MARKET);
+    expect(driver.statusOf()?.onStop).toBe(LEAVES);
   });
 });
 
@@ -177,11 +177,8 @@ describe('the daemon', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
     driver.apply(driver.takeOne());
-    expect(driver.look()).toMatchObject({
-      phase: 'running',
-      ready: false,
-      notReady: ['BBB is not confirmed armed (arming)'],
-    });
+    const notReady = ['BBB is not confirmed armed (arming)'];
+    expect(driver.look()).toMatchObject({ phase: 'running', ready: false, notReady });
     driver.apply(driver.takeOne());
     expect(driver.look()).toMatchObject({ ready: true, notReady: [], authorised: true });
   });
@@ -213,28 +210,22 @@ describe('the daemon', () => {
 
   test('is not ready once a guarantee has run out', () => {
     const driver = armed({ markets: ['AAA:5'] });
-    driver.live(6000, 20, (write) => driver.settle(write, LOST));
+    driver.suffer(6000, LOST);
     expect(driver.look().notReady).toEqual(['AAA is not confirmed armed (expired)']);
   });
 
   test('is not ready while the key is refused, even before any guarantee has run out', () => {
-    const driver = armed({ markets: ['AAA:60', 'BBB:60'] });
-    driver.live(7000, 20, (write) => driver.settle(write, BAD_KEY));
-    expect(driver.look()).toMatchObject({
-      ready: false,
-      authorised: false,
-      notReady: ['the exchange refuses the API key: Unauthorized request.'],
-    });
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    driver.suffer(7000, BAD_KEY);
+    const notReady = ['the exchange refuses the API key: Unauthorized request.'];
+    expect(driver.look()).toMatchObject({ ready: false, authorised: false, notReady });
   });
 
   test('is not ready on its way out', () => {
     const driver = armed({ shutdown: { policy: 'keep' } });
     driver.stop();
-    expect(driver.look()).toMatchObject({
-      phase: 'stopping',
-      notReady: ['the daemon is stopping'],
-      shutdownPolicy: 'keep',
-    });
+    const notReady = ['the daemon is stopping'];
+    expect(driver.look()).toMatchObject({ phase: 'stopping', notReady, shutdownPolicy: 'keep' });
     driver.settle(driver.takeOne(), { kind: 'deleted' });
     expect(driver.look()).toMatchObject({ phase: 'stopped', notReady: ['the daemon is stopped'] });
   });
@@ -256,56 +247,21 @@ describe('the daemon', () => {
   test('knows its addresses', () => {
     const driver = createDriver({ bases: ['https://one.example', 'https://two.example'] });
     driver.tick();
-    driver.feed({ kind: 'pinged', base: 0, ok: true, latencyMs: 12, reason: null, detail: '' });
-    driver.feed({
-      kind: 'pinged',
-      base: 1,
-      ok: false,
-      latencyMs: 3000,
-      reason: 'timeout',
-      detail: 'no pong',
-    });
+    ping(driver, true);
+    ping(driver, false, 1);
+    const two = { url: 'https://two.example', up: false, pingMs: null, lastProblem: 'no pong' };
     expect(driver.look().bases).toEqual([
-      { url: 'https://one.example', up: true, pingMs: 12, lastProblem: null, used: true, outage: false },
-      {
-        url: 'https://two.example',
-        up: false,
-        pingMs: null,
-        lastProblem: 'no pong',
-        used: false,
-        outage: false,
-      },
+      { url: 'https://one.example', up: true, pingMs: 5, lastProblem: null, used: true, outage: false },
+      { ...two, used: false, outage: false },
     ]);
   });
 
-  test('knows when an address is out, and what it plans with', () => {
+  test('knows what it plans with', () => {
     const driver = armed({ markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
-    driver.live(5000, 20, (write) => driver.settle(write, HTTP_500));
-    expect(driver.look().bases[0]?.outage).toBe(true);
+    driver.suffer(5000, HTTP_500);
     expect(driver.look()).toMatchObject({
       capacityPerSecond: expect.closeTo(490 / 1.0502, 6),
       cadenceFactor: 1,
     });
   });
-});
-
-test('a refused market shows what the exchange said, also after a probe that got no answer', () => {
-  const driver = createDriver({ markets: ['AAA', 'BBB'] });
-  driver.tick();
-  driver.settle(driver.takeOne(), NO_MARKET);
-  driver.live(70_000, 20, (write) => {
-    if (write.market === 'AAA') driver.settle(write, LOST);
-    else driver.apply(write);
-  });
-  expect(driver.writes.filter(({ market }) => market === 'AAA').length).toBeGreaterThan(1);
-  expect(driver.statusOf()).toMatchObject({ state: 'rejected', lastProblem: 'Market is not available.' });
-});
-
-test('markets that are out of guard show as such before their timers are gone', () => {
-  const driver = createDriver({ markets: ['AAA', 'BBB'] });
-  driver.live(1000);
-  driver.operate('disarm', ['AAA']);
-  driver.operate('pause', ['BBB'], 60_000);
-  expect(driver.statusOf()?.state).toBe('disarmed');
-  expect(driver.statusOf('BBB')?.state).toBe('paused');
 });
