@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { slackMs } from '../../src/core/state.ts';
+import { marketOf, type SettingsOptions } from './core-settings.ts';
 import {
   BAD_KEY,
   createDriver,
@@ -11,169 +11,339 @@ import {
   NOT_SENT,
   STALE_NONCE,
   THROTTLED,
+  type Write,
+  watched,
 } from './driver.ts';
 
-/** Both clocks may be wrong by 200 ppm each; a minute of it is 12 ms. */
-const DRIFT_MS = 12;
+const LIFETIME_MS = 10_000;
+/** Both clocks may be wrong by 200 ppm each, and the exchange counts whole seconds: a timer lasts so long at least. */
+const least = (seconds: number) => Math.round((seconds - 1) * 1000 * (1 - 200e-6));
+/** And at most so long. */
+const most = (seconds: number) => Math.round(seconds * 1000 * (1 + 200e-6) + 1000);
 
 /** Guaranteed for so long, and surely over after so long; milliseconds from now. */
-function ends(driver: Driver, name = 'AAA') {
-  const market = driver.market(name);
-  const { notBefore, notAfterMs } = market.belief;
+function ends(driver: Driver) {
+  const { guaranteedMs = null, firesByWallMs = null } = driver.statusOf() ?? {};
   return {
-    leastMs: notBefore === null ? null : Math.round(slackMs(driver.state, market)),
-    mostMs: notAfterMs === null ? null : Math.round(notAfterMs - driver.state.now.monoMs),
+    leastMs: guaranteedMs === null ? null : Math.round(guaranteedMs),
+    mostMs: firesByWallMs === null ? null : Math.round(firesByWallMs - driver.now().wallMs),
+  };
+}
+const leastMs = (driver: Driver) => ends(driver).leastMs ?? 0;
+const mostMs = (driver: Driver) => ends(driver).mostMs ?? 0;
+
+/** An armed market, and its next renewal. */
+function renewing() {
+  const driver = createDriver();
+  driver.arm();
+  const before = ends(driver);
+  driver.wait(6000);
+  return {
+    driver,
+    before: { leastMs: before.leastMs ?? 0, mostMs: before.mostMs ?? 0 },
+    write: driver.takeOne(),
   };
 }
 
-describe('a confirmed renewal', () => {
-  test('is guaranteed from the moment of writing and not from the reply', () => {
-    const driver = createDriver();
-    driver.tick();
-    const write = driver.takeOne();
-    driver.move({ monoMs: 400 });
-    driver.apply(write);
-    expect(ends(driver).leastMs).toBe(60_000 - 1000 - 400 - DRIFT_MS);
-  });
-
-  test('has surely fired T + 1 + s after the reply', () => {
-    const driver = createDriver({ cancellationDelayMs: 2000 });
-    driver.tick();
-    const write = driver.takeOne();
-    driver.move({ monoMs: 400 });
-    driver.apply(write);
-    expect(ends(driver).mostMs).toBe(60_000 + DRIFT_MS + 1000 + 2000);
-  });
-
-  test('is guaranteed on every clock that may have run: after a sleep hardly anything of it is left', () => {
-    const driver = createDriver({ liveness: { mode: 'beat' } });
-    driver.arm();
-    driver.say('fail');
-    driver.move({ monoMs: 10, bootMs: 58_000, wallMs: 58_000 });
-    driver.tick();
-    expect(ends(driver).leastMs).toBe(1000 - DRIFT_MS);
-    // How long orders may still rest is counted on the clock that is surely not too fast.
-    expect(ends(driver).mostMs).toBe(61_000 + DRIFT_MS - 10);
-  });
+test('a confirmed renewal is guaranteed from the moment of writing, and has surely fired T + 1 + s after the reply', () => {
+  const driver = createDriver({ cancellationDelayMs: 2000 });
+  driver.tick();
+  const write = driver.takeOne();
+  driver.move({ monoMs: 400 });
+  driver.apply(write);
+  expect(ends(driver)).toEqual({ leastMs: least(60) - 400, mostMs: most(60) + 2000 });
 });
 
-describe('before any answer', () => {
-  test('a written renewal may fire as late as its lifetime and timeout from now, and guarantees nothing', () => {
-    const driver = createDriver({ requestLifetimeMs: 7000, cancellationDelayMs: 500 });
-    driver.tick();
-    expect(ends(driver)).toEqual({ leastMs: null, mostMs: 7000 + 60_000 + DRIFT_MS + 1000 + 500 });
-  });
-
-  test('a later renewal takes nothing from the one that was confirmed', () => {
-    const driver = createDriver();
-    driver.arm();
-    const { leastMs } = ends(driver);
-    driver.wait(6000);
-    expect(driver.take()).toHaveLength(1);
-    expect(ends(driver).leastMs).toBe((leastMs ?? 0) - 6000);
-  });
+test('a confirmed renewal is guaranteed on every clock that may have run: after a sleep hardly anything is left', () => {
+  const driver = createDriver({ liveness: { mode: 'beat' } });
+  driver.arm();
+  driver.say('fail');
+  driver.move({ monoMs: 10, bootMs: 58_000, wallMs: 58_000 });
+  driver.tick();
+  // How long orders may still rest is counted on the clock that is surely not too fast.
+  expect(ends(driver)).toEqual({ leastMs: least(60) - 58_000, mostMs: most(60) - 10 });
 });
 
-describe('an answer that says nothing about the outcome', () => {
-  test.each([
-    ['a lost reply', LOST],
-    ['a server error', HTTP_500],
-    ['a gateway that throttles', THROTTLED],
-    ['a garbled success', GARBAGE],
-  ])('(%s) guarantees nothing and moves the latest moment on', (_what, outcome) => {
-    const driver = createDriver();
-    driver.arm();
-    const before = ends(driver);
-    driver.wait(6000);
-    const write = driver.takeOne();
+test('a written renewal may fire as late as its lifetime and timeout from now, and guarantees nothing', () => {
+  const driver = createDriver({ requestLifetimeMs: 7000, cancellationDelayMs: 500 });
+  driver.tick();
+  expect(ends(driver)).toEqual({ leastMs: null, mostMs: 7000 + most(60) + 500 });
+});
+
+test('a written renewal takes nothing from the one that was confirmed', () => {
+  const { driver, before } = renewing();
+  expect(ends(driver).leastMs).toBe(before.leastMs - 6000);
+});
+
+test.each([
+  ['a lost reply', LOST],
+  ['a server error', HTTP_500],
+  ['a gateway that throttles', THROTTLED],
+  ['a garbled success', GARBAGE],
+])(
+  '%s says nothing about the outcome: it guarantees nothing and moves the latest moment on',
+  (_what, outcome) => {
+    const { driver, before, write } = renewing();
     driver.move({ monoMs: 100 });
     driver.settle(write, outcome);
     expect(ends(driver)).toEqual({
-      leastMs: (before.leastMs ?? 0) - 6100,
-      mostMs: 10_000 + 61_000 + DRIFT_MS - 100,
+      leastMs: before.leastMs - 6100,
+      mostMs: LIFETIME_MS + most(60) - 100,
     });
+  },
+);
+
+test.each([
+  ['market', NO_MARKET],
+  ['nonce', STALE_NONCE],
+  ['key', BAD_KEY],
+  ['connection', NOT_SENT],
+])('a request whose %s was refused leaves no trace in the belief about an armed timer', (_what, outcome) => {
+  const { driver, before, write } = renewing();
+  const effects = driver.settle(write, outcome);
+  // A stale nonce is answered with the next attempt at once: that one leaves its own trace.
+  const again = effects.some(({ kind }) => kind === 'write');
+  expect(ends(driver)).toEqual({
+    leastMs: before.leastMs - 6000,
+    mostMs: again ? LIFETIME_MS + most(60) : before.mostMs - 6000,
   });
 });
 
-describe('a request that was surely not carried out', () => {
-  test.each([
-    ['refused market', NO_MARKET],
-    ['stale nonce', STALE_NONCE],
-    ['refused key', BAD_KEY],
-    ['refused connection', NOT_SENT],
-  ])('(%s) leaves no trace in the belief about an armed timer', (_what, outcome) => {
-    const driver = createDriver();
-    driver.arm();
-    const before = ends(driver);
-    driver.wait(6000);
-    const write = driver.takeOne();
-    const effects = driver.settle(write, outcome);
-    // A stale nonce is answered with the next attempt at once: that one leaves its own trace.
-    const again = effects.some(({ kind }) => kind === 'write');
-    expect(ends(driver)).toEqual({
-      leastMs: (before.leastMs ?? 0) - 6000,
-      mostMs: again ? 10_000 + 61_000 + DRIFT_MS : (before.mostMs ?? 0) - 6000,
-    });
-  });
-
-  test('leaves the trace of an earlier one alone, whose outcome nobody knows', () => {
-    const driver = createDriver();
-    driver.tick();
-    const first = driver.takeOne();
-    driver.settle(first, LOST);
-    const lostMs = ends(driver).mostMs ?? 0;
-    driver.wait(500);
-    const second = driver.takeOne();
-    driver.settle(second, NO_MARKET);
-    expect(ends(driver).mostMs).toBeGreaterThanOrEqual(lostMs - 500);
-  });
+test('a refused request leaves the trace of an earlier one alone, whose outcome nobody knows', () => {
+  const driver = createDriver();
+  driver.tick();
+  driver.settle(driver.takeOne(), LOST);
+  const lostMs = mostMs(driver);
+  driver.wait(500);
+  driver.settle(driver.takeOne(), NO_MARKET);
+  expect(mostMs(driver)).toBeGreaterThanOrEqual(lostMs - 500);
 });
 
 describe('an answer of the exchange that is not what was asked for', () => {
   function answered(timer: { timeout?: number; types?: readonly string[] | null }) {
-    const driver = createDriver({
-      markets: [{ market: 'AAA', timeoutMs: 60_000, types: ['spot'], renewEveryMs: null, bot: 'bot' }],
-    });
+    const driver = createDriver({ markets: [marketOf('AAA', ['spot'])] });
     driver.tick();
-    const write = driver.takeOne();
-    driver.apply(write, timer);
+    driver.apply(driver.takeOne(), timer);
     return driver;
   }
 
-  test('with a shorter timer guarantees the shorter time, says so, and still covers the longer', () => {
+  test('with a shorter timer guarantees the shorter time, says so once, and still covers the longer', () => {
     const driver = answered({ timeout: 30 });
-    expect(ends(driver)).toEqual({ leastMs: 29_000 - DRIFT_MS / 2, mostMs: 61_000 + DRIFT_MS });
-    expect(driver.notices('altered')).toEqual([
-      {
-        kind: 'altered',
-        market: 'AAA',
-        detail: 'the exchange answered with a timer of 30 s instead of 60 s',
-      },
-    ]);
+    expect(ends(driver)).toEqual({ leastMs: least(30), mostMs: most(60) });
+    driver.live(20_000, 20, (write) => driver.apply(write, { timeout: 30 }));
+    expect(driver.notices('renewed').length).toBeGreaterThan(2);
+    const detail = 'the exchange answered with a timer of 30 s instead of 60 s';
+    expect(driver.notices('altered')).toEqual([{ kind: 'altered', market: 'AAA', detail }]);
   });
 
   test('with a longer timer guarantees what was asked for and covers the longer', () => {
-    expect(ends(answered({ timeout: 90 }))).toEqual({ leastMs: 59_000 - DRIFT_MS, mostMs: 91_000 + 18 });
+    expect(ends(answered({ timeout: 90 }))).toEqual({ leastMs: least(60), mostMs: most(90) });
   });
 
-  test('with other order types says which', () => {
-    expect(answered({ types: ['margin', 'spot'] }).notices('altered')[0]?.detail).toBe(
-      'the exchange answered with order types margin, spot instead of spot',
-    );
-    expect(answered({ types: null }).notices('altered')[0]?.detail).toBe(
-      'the exchange answered with order types spot, margin, futures instead of spot',
-    );
-    expect(answered({ types: ['margin'] }).notices('altered')).toHaveLength(1);
-    expect(answered({ types: [] }).notices('altered')[0]?.detail).toContain(
-      'order types none instead of spot',
-    );
+  test.each([
+    [['margin', 'spot'], 'margin, spot'],
+    [null, 'spot, margin, futures'],
+    [['margin'], 'margin'],
+    [[], 'none'],
+  ])('with other order types, %j, says which', (types, said) => {
+    const altered = answered({ types })
+      .notices('altered')
+      .map(({ detail }) => detail);
+    expect(altered).toEqual([`the exchange answered with order types ${said} instead of spot`]);
+  });
+
+  test('is no such one where it names the same order types', () => {
     expect(answered({ types: ['spot'] }).notices('altered')).toEqual([]);
   });
+});
 
-  test('is reported once and not with every renewal', () => {
-    const driver = answered({ timeout: 30 });
-    driver.live(20_000, 20, (write) => driver.apply(write, { timeout: 30 }));
-    expect(driver.notices('renewed').length).toBeGreaterThan(2);
-    expect(driver.notices('altered')).toHaveLength(1);
+/** Two renewals of a market, 600 ms apart, and nobody has answered them: `window 60 10` asked for 60 s and then 10 s. */
+function renewals(how: string) {
+  const [nonce, first, second, lifetime = LIFETIME_MS] = how.split(' ');
+  const settings = (seconds: number): SettingsOptions => ({
+    nonce: nonce === 'window' ? nonce : 'increasing',
+    requestLifetimeMs: Number(lifetime),
+    // The key is known to be good by the other one, so that requests go side by side.
+    markets: ['KEY:600', `AAA:${seconds}`],
+  });
+  const driver = createDriver(settings(Number(first)));
+  driver.tick();
+  driver.apply(driver.takeOne());
+  const written: Write[] = [driver.takeOne()];
+  const ask = (seconds: number): void => {
+    driver.move({ monoMs: 600 });
+    driver.reload(settings(seconds));
+    driver.tick();
+    written.push(driver.takeOne());
+  };
+  ask(Number(second));
+  return { driver, written, ask };
+}
+
+/** Plays `lose 1, wait 100, apply 2 as 10, ask 120`: a number is a renewal in the order of writing, and then seconds. */
+function play({ driver, written, ask }: ReturnType<typeof renewals>, script: string): void {
+  for (const step of script.split(', ')) {
+    const [what, first, , timeout] = step.split(' ');
+    const write = written[Number(first) - 1];
+    if (what === 'wait') driver.move({ monoMs: Number(first) });
+    else if (what === 'ask') ask(Number(first));
+    else if (write !== undefined && what === 'lose') driver.settle(write, LOST);
+    else if (write !== undefined)
+      driver.apply(write, timeout === undefined ? {} : { timeout: Number(timeout) });
+  }
+}
+
+/** How long the first of two may still be on its way once the second is written. */
+const STRAY_MS = LIFETIME_MS - 600;
+const MOST_MS = LIFETIME_MS + most(60);
+
+describe('of renewals that ask for timers of different lengths', () => {
+  type Row = [what: string, how: string, script: string, leastMs: number | null, mostMs: number];
+  test.each<Row>([
+    ['each of two lost ones counts', 'window 60 10', 'lose 1, lose 2', null, STRAY_MS + most(60)],
+    ['a lost one is fenced by a confirmation', 'rising 60 10', 'lose 1, apply 2', least(10), most(10)],
+    ['one that is fenced and then lost is gone', 'rising 60 10', 'apply 2, lose 1', least(10), most(10)],
+    ['a newer lost one is not fenced', 'rising 9 60', 'lose 2, apply 1', least(9) - 600, MOST_MS],
+    ['one newer than a fence', 'rising 60 9', 'lose 1, apply 2, ask 60, lose 3', least(9) - 600, MOST_MS],
+    ['the shortest cuts', 'window 9 60', 'lose 1, lose 2, ask 60, apply 3', least(9), STRAY_MS + most(60)],
+    ['a late old one lowers nothing', 'rising 10 60', 'apply 2, apply 1', least(60), most(60)],
+    ['a late old one cuts', 'window 60 60', 'wait 9, apply 2, apply 1 as 10', least(10) - 9, most(60)],
+    ['a late old one is fenced', 'rising 60 60', 'wait 9, apply 2, apply 1 as 10', least(60) - 9, most(60)],
+    ['an unanswered old one may still come', 'window 60 60', 'apply 2', least(60), STRAY_MS + most(60)],
+    ['a late old one is on its way no more', 'window 60 60', 'apply 2, apply 1', least(60), most(60)],
+    ['a short old one is fenced', 'rising 10 60', 'apply 2', least(60), most(60)],
+    ['a short old one cuts the newer', 'window 10 60', 'apply 2', least(10), most(60)],
+    ['one that came first cuts', 'window 10 60', 'wait 9, apply 1, apply 2', least(10) - 9, most(60)],
+    ['an old one cuts no new one', 'window 60 9', 'apply 2, ask 60, apply 3', least(60), most(60) + 8800],
+    ['the newer confirmation counts alone', 'rising 60 10', 'apply 1, apply 2', least(10), most(10)],
+    ['a lost one may come late', 'window 10 10', 'lose 1, apply 2', least(10), STRAY_MS + most(10)],
+    ['a lost one comes within its lifetime', 'window 10 10 550', 'lose 1, apply 2', least(10), most(10)],
+  ])('%s (%s: %s)', (_what, how, script, leastMs, mostMs) => {
+    const stage = renewals(how);
+    play(stage, script);
+    expect(ends(stage.driver)).toEqual({ leastMs, mostMs });
+  });
+});
+
+/** An armed market with two renewals in flight; the first one was written 1 s before the second. */
+function twoInFlight(options: SettingsOptions) {
+  const driver = createDriver({ markets: ['AAA:10'], ...options });
+  driver.arm();
+  driver.wait(1000);
+  const first = driver.takeOne();
+  driver.wait(1000);
+  return { driver, first, second: driver.takeOne() };
+}
+
+describe('of two renewals in flight', () => {
+  test('the older one that comes last guarantees nothing', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window' });
+    driver.apply(second);
+    const before = leastMs(driver);
+    driver.apply(first);
+    expect(leastMs(driver)).toBe(before);
+    expect(driver.notices('renewed')).toHaveLength(2);
+    expect(driver.statusOf()?.renewals).toBe(2);
+  });
+
+  test('the older one that fails last is no failure of the market any more', () => {
+    const { driver, first, second } = twoInFlight({});
+    driver.apply(second);
+    driver.settle(first, LOST);
+    expect(driver.statusOf()).toMatchObject({ failureStreak: 0, lastProblem: null });
+    expect(driver.notices('attempt-failed').at(-1)?.streak).toBe(0);
+  });
+
+  test.each([
+    ['nothing behind, where nonces rise', { nonce: 'increasing' }, []],
+    ['a doubt in a nonce window', { nonce: 'window', shutdown: { budgetMs: 1500 } }, ['AAA unconfirmed']],
+  ] as const)('a delete that is confirmed after both were lost leaves %s', (_what, options, left) => {
+    const { driver, first, second } = twoInFlight(options);
+    driver.settle(first, LOST);
+    driver.settle(second, LOST);
+    driver.stop();
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    expect(driver.finished()?.map(({ market, why }) => `${market} ${why}`)).toEqual(left);
+    const sinceMs = driver.sinceStartMs() - second.atMs;
+    if (left.length > 0) expect(mostMs(driver)).toBe(LIFETIME_MS - sinceMs + most(10));
+  });
+});
+
+describe('what ends or shortens a timer', () => {
+  const TRIP = { liveness: { onStale: 'trip' } } as const;
+
+  test('a delete does its worst when it is written, and its loss does not give anything back', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.stop();
+    const before = ends(driver);
+    expect(before.leastMs).toBeNull();
+    driver.settle(driver.takeOne(), LOST);
+    expect(ends(driver)).toEqual(before);
+  });
+
+  test('the loss of a delete ends with the next renewal, where nonces rise', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.operate('disarm');
+    driver.settle(driver.takeOne(), LOST);
+    driver.operate('arm');
+    driver.wait(300);
+    driver.apply(driver.takeOne());
+    expect(leastMs(driver)).toBeGreaterThan(58_000);
+  });
+
+  /** A tripped market whose bot comes back while the trip is under way. */
+  function revived() {
+    const driver = watched({ ...TRIP, nonce: 'window' });
+    driver.apply(driver.takeOne());
+    driver.say('fail');
+    driver.tick();
+    const cut = driver.takeOne();
+    expect(cut.timeoutSeconds).toBe(5);
+    expect(ends(driver)).toEqual({ leastMs: least(5), mostMs: most(60) });
+    driver.move({ monoMs: 10 });
+    driver.say('beat');
+    return { driver, cut };
+  }
+
+  test('a trip leaves no more than 4 s from when it is written, and no renewal of a bot that came back overtakes it', () => {
+    const { driver, cut } = revived();
+    expect(driver.take()).toEqual([]);
+    driver.apply(cut);
+    driver.wait(300);
+    driver.apply(driver.takeOne());
+    expect(leastMs(driver)).toBeGreaterThan(57_000);
+  });
+
+  test('a lost trip may still cut the timer of a later renewal, for as long as it may be under way', () => {
+    const { driver, cut } = revived();
+    driver.settle(cut, LOST);
+    for (let renewal = driver.take()[0]; driver.sinceStartMs() < 12_000; renewal = driver.take()[0]) {
+      if (renewal !== undefined) driver.apply(renewal);
+      if (renewal !== undefined && renewal.atMs < 9000) expect(leastMs(driver)).toBeLessThanOrEqual(4000);
+      driver.wait(100);
+    }
+    expect(leastMs(driver)).toBeGreaterThan(50_000);
+  });
+
+  test('a timer that was deleted is not tripped: a dead bot gets no new timer', () => {
+    const driver = watched(TRIP);
+    driver.apply(driver.takeOne());
+    driver.say('goodbye');
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    driver.say('fail');
+    driver.live(20_000);
+    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
+  });
+
+  test('a lost renewal keeps a trip going that would otherwise find nothing to cut', () => {
+    const driver = watched({ liveness: { onStale: 'trip', ttlMs: 100_000 } });
+    driver.apply(driver.takeOne());
+    driver.suffer(50_000, NOT_SENT);
+    driver.suffer(7000, LOST);
+    driver.say('fail');
+    driver.suffer(3000, LOST);
+    expect(driver.writes.some(({ timeoutSeconds }) => timeoutSeconds === 5)).toBe(true);
   });
 });
