@@ -1,31 +1,32 @@
 import { describe, expect, test } from 'vitest';
-import { mayWrite } from '../../src/core/step.ts';
 import { describeNotice } from '../../src/telemetry/events.ts';
-import { armed, BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
+import { armed, BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
+
+const heldAs = (driver: Driver) => driver.notices('held').map(({ why }) => why);
+
+/** One or more armed markets whose bot lives for 15 s from now on. */
+function beating(liveness: object = {}) {
+  const driver = armed({ liveness: { mode: 'beat', ...liveness } });
+  driver.say('beat');
+  return driver;
+}
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
     driver.operate('disarm', ['AAA']);
     expect(driver.progress('disarm').state).toBe('waiting');
-    driver.live(30_000);
-    const after = driver.writes.filter(({ market, atMs }) => market === 'AAA' && atMs >= 2000);
-    expect(after.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
-    expect(
-      driver.writes.filter(({ market, atMs }) => market === 'BBB' && atMs >= 2000).length,
-    ).toBeGreaterThan(3);
-    expect(driver.progress('disarm')).toEqual({
-      market: 'AAA',
-      state: 'done',
-      says: 'AAA has no timer any more: its orders stay.',
-    });
+    expect(driver.written(30_000, 'AAA')).toEqual([null]);
+    expect(driver.of('BBB', 2000).length).toBeGreaterThan(3);
+    const says = 'AAA has no timer any more: its orders stay.';
+    expect(driver.progress('disarm')).toEqual({ market: 'AAA', state: 'done', says });
     expect(driver.notices('held')).toEqual([
       { kind: 'held', market: 'AAA', why: 'disarmed', untilWallMs: null },
     ]);
   });
 
-  test('is repeated until the exchange confirms it', () => {
-    const driver = armed();
+  test('is repeated until the exchange confirms it, also where a stop would keep the timer', () => {
+    const driver = armed({ shutdown: { policy: 'keep' } });
     driver.operate('disarm');
     driver.settle(driver.takeOne(), LOST);
     driver.wait(600);
@@ -39,13 +40,9 @@ describe('disarm', () => {
   });
 
   test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    driver.say('beat');
-    driver.live(1000);
-    driver.take();
+    const driver = beating();
     driver.operate('disarm');
-    const first = driver.takeOne();
-    driver.settle(first, LOST);
+    driver.settle(driver.takeOne(), LOST);
     driver.say('goodbye');
     driver.say('beat');
     expect(driver.written(3000)).toContain(null);
@@ -54,12 +51,30 @@ describe('disarm', () => {
   });
 
   test('is not carried out while a bot is dead, and is once it lives again', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    driver.say('beat');
+    const driver = beating();
     driver.live(16_000);
     driver.operate('disarm');
+    expect(driver.take()).toEqual([]);
     driver.say('beat');
     expect(driver.written(3000)).toEqual([null]);
+  });
+
+  test('leaves nothing to be tripped when the bot dies', () => {
+    const driver = beating({ onStale: 'trip' });
+    driver.operate('disarm');
+    expect(driver.written(40_000)).toEqual([null]);
+  });
+
+  test('before its bot was heard lets the timer fire, and no bot is called dead for it', () => {
+    const driver = armed({ markets: ['AAA:10'], liveness: { mode: 'beat' } });
+    driver.operate('disarm');
+    driver.live(30_000);
+    const [fired] = driver.notices('fired');
+    if (fired === undefined) throw new Error('it has not fired');
+    expect(driver.look().bots).toMatchObject([{ state: 'starting' }]);
+    expect(describeNotice(fired, [], driver.now()).msg).toMatch(
+      /because it was disarmed or paused before its bot was heard\.$/,
+    );
   });
 });
 
@@ -69,26 +84,20 @@ describe('arm', () => {
     driver.operate('disarm');
     driver.live(1000);
     driver.operate('arm');
+    expect(driver.statusOf()?.state).toBe('arming');
     expect(driver.progress('arm').state).toBe('waiting');
     expect(driver.written(3000)[0]).toBe(60);
     expect(driver.progress('arm').says).toMatch(/^AAA is armed and renewed: 5\d(\.\d)? s left now\.$/);
     expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'operator' }]);
   });
 
-  test('stops a delete that has not left yet', () => {
-    const driver = armed();
-    driver.operate('disarm');
-    const { attempt } = driver.takeOne();
-    expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
-    driver.operate('arm');
-    expect(mayWrite(driver.state, attempt, driver.now())).toBe(false);
-  });
-
-  test('writes no renewal beside a delete that has left', () => {
+  test('stops a delete that has not left yet, and writes no renewal beside one that has', () => {
     const driver = armed();
     driver.operate('disarm');
     const deleting = driver.takeOne();
+    expect(driver.mayLeave(deleting.attempt)).toBe(true);
     driver.operate('arm');
+    expect(driver.mayLeave(deleting.attempt)).toBe(false);
     driver.wait(400);
     expect(driver.take()).toEqual([]);
     driver.settle(deleting, { kind: 'deleted' });
@@ -96,12 +105,12 @@ describe('arm', () => {
   });
 
   test('guarantees nothing while a delete of unknown outcome may still land behind the renewal', () => {
-    const driver = armed({ nonce: 'window', requestLifetimeMs: 10_000 });
+    const driver = armed({ nonce: 'window' });
     driver.operate('disarm');
     driver.settle(driver.takeOne(), LOST);
     driver.operate('arm');
     driver.live(5000);
-    expect(driver.market('AAA').belief.notBefore).toBeNull();
+    expect(driver.statusOf()?.guaranteedMs).toBeNull();
     driver.live(7000);
     expect(driver.progress('arm').state).toBe('done');
   });
@@ -125,6 +134,42 @@ describe('arm', () => {
     expect(driver.take()).toEqual([]);
     expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
   });
+
+  test('ends a lapse under onLapse hold, which waits for it', () => {
+    const driver = armed({ onLapse: 'hold', markets: ['AAA:10'] });
+    driver.suffer(15_000, LOST);
+    driver.live(30_000);
+    expect(heldAs(driver)).toEqual(['lapsed']);
+    driver.written(0);
+    expect(driver.written(10_000)).toEqual([]);
+    driver.operate('arm');
+    expect(driver.written(1000)[0]).toBe(10);
+  });
+
+  test.each([
+    ['beat', "the bot's next beat"],
+    ['file', "the bot's file is touched again"],
+    ['http', "the bot's URL answers well again"],
+    ['process', "the bot's process runs again"],
+  ] as const)('says in mode %s what a bot that is not there has to do', (mode, what) => {
+    const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
+    driver.live(10_000);
+    driver.operate('arm');
+    const says = `AAA is not armed, its bot gives no sign of life: nothing is renewed before ${what}.`;
+    expect(driver.progress('arm')).toEqual({ market: 'AAA', state: 'impossible', says });
+  });
+
+  test.each([
+    ['goodbye', 'its bot said goodbye'],
+    ['fail', 'its bot has failed'],
+  ] as const)('after %s says so in words', (word, says) => {
+    const driver = beating();
+    driver.say(word);
+    driver.operate('arm');
+    expect(driver.progress('arm').says).toBe(
+      `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,
+    );
+  });
 });
 
 describe('pause', () => {
@@ -136,19 +181,13 @@ describe('pause', () => {
     driver.operate('disarm', ['BBB']);
     driver.operate('arm', ['BBB']);
     driver.operate('pause', ['BBB'], 30_000);
-    const startMs = driver.now().monoMs;
-    const ends: [string, number][] = [];
-    for (let step = 0; step < 70; step += 1) {
+    const ends: string[] = [];
+    for (let seconds = 0; seconds < 70; seconds += 1) {
       const before = driver.notices('released').length;
-      const seconds = Math.round((driver.now().monoMs - startMs) / 1000);
       driver.live(1000);
-      for (const { market } of driver.notices('released').slice(before)) ends.push([market, seconds]);
+      for (const { market } of driver.notices('released').slice(before)) ends.push(`${market} ${seconds}`);
     }
-    expect(ends).toEqual([
-      ['BBB', 30],
-      ['CCC', 40],
-      ['AAA', 60],
-    ]);
+    expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
   });
 
   test('of a market that a reload takes out does not end with an arming', () => {
@@ -173,10 +212,8 @@ describe('pause', () => {
     const driver = armed();
     driver.operate('pause', null, 600_000);
     driver.live(1000);
-    expect(driver.progress('arm')).toMatchObject({
-      state: 'impossible',
-      says: 'AAA is paused: it is armed when the pause is over.',
-    });
+    const says = 'AAA is paused: it is armed when the pause is over.';
+    expect(driver.progress('arm')).toMatchObject({ state: 'impossible', says });
   });
 
   test('is ended by resume, which touches nothing else', () => {
@@ -205,74 +242,111 @@ describe('pause', () => {
     driver.operate('pause', null, 600_000);
     driver.wait(60_000);
     expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', held: false }]);
-    expect(driver.notices('held').map(({ why }) => why)).toEqual(['paused']);
+    expect(heldAs(driver)).toEqual(['paused']);
   });
 
   test('does not make a timer in the end for a bot that died meanwhile', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    driver.say('beat');
+    const driver = beating();
     driver.operate('pause', null, 30_000);
     expect(driver.written(60_000)).toEqual([null]);
   });
 });
 
-test('a timer that is disarmed before its bot was heard fires, and no bot is called dead for it', () => {
-  const driver = armed({ markets: ['AAA:10'], liveness: { mode: 'beat' } });
-  driver.operate('disarm');
-  driver.live(30_000);
-  const [fired] = driver.notices('fired');
-  if (fired === undefined) throw new Error('it has not fired');
-  expect(driver.look().bots).toMatchObject([{ state: 'starting' }]);
-  expect(describeNotice(fired, [], driver.now()).msg).toMatch(
-    /because it was disarmed or paused before its bot was heard\.$/,
+describe('trip', () => {
+  test('cuts the timer to 5 s once, and renews it no more', () => {
+    const driver = armed();
+    driver.operate('trip');
+    expect(driver.written(30_000)).toEqual([5]);
+    expect(driver.notices('tripped')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(driver.progress('trip').state).toBe('done');
+  });
+
+  test('makes a timer where none is, for the orders shall go', () => {
+    const driver = armed();
+    driver.operate('disarm');
+    driver.live(1000);
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([5]);
+  });
+
+  test('works for a dead bot', () => {
+    const driver = beating();
+    driver.say('fail');
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([5]);
+  });
+
+  test.each([true, false])(
+    'is not undone by a stop, which waits for its confirmation (confirmed before: %s)',
+    (before) => {
+      const driver = armed();
+      driver.operate('trip');
+      const cut = driver.takeOne();
+      if (before) driver.apply(cut);
+      driver.stop();
+      expect(driver.finished() === null).toBe(!before);
+      driver.apply(cut);
+      expect(driver.take()).toEqual([]);
+      expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+    },
   );
-});
 
-test('a deleted timer is not made again to be tripped when the bot dies', () => {
-  const driver = armed({ liveness: { mode: 'beat', onStale: 'trip' } });
-  driver.say('beat');
-  driver.operate('disarm');
-  expect(driver.written(40_000)).toEqual([null]);
-});
-
-test('a lapse under onLapse hold waits for arm, and arm ends it', () => {
-  const driver = armed({ onLapse: 'hold', markets: ['AAA:10'] });
-  driver.live(15_000, 20, (write) => driver.settle(write, LOST));
-  driver.live(30_000);
-  expect(driver.notices('held')).toMatchObject([{ market: 'AAA', why: 'lapsed' }]);
-  const before = driver.writes.length;
-  driver.live(10_000);
-  expect(driver.writes.length).toBe(before);
-  driver.operate('arm');
-  expect(driver.written(1000)[0]).toBe(10);
-});
-
-describe('arm for a bot that is not there', () => {
-  test.each([
-    ['beat', "its bot gives no sign of life: nothing is renewed before the bot's next beat"],
-    ['file', "its bot gives no sign of life: nothing is renewed before the bot's file is touched again"],
-    ['http', "its bot gives no sign of life: nothing is renewed before the bot's URL answers well again"],
-    ['process', "its bot gives no sign of life: nothing is renewed before the bot's process runs again"],
-  ] as const)('says in mode %s what it waits for', (mode, says) => {
-    const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
-    driver.live(10_000);
-    driver.operate('arm');
-    expect(driver.progress('arm')).toEqual({
-      market: 'AAA',
-      state: 'impossible',
-      says: `AAA is not armed, ${says}.`,
-    });
+  test('of a market whose timer is no longer than that leaves it to fire', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.operate('trip');
+    expect(driver.written(10_000)).toEqual([]);
+    expect(driver.progress('trip').state).toBe('done');
   });
 
-  test.each([
-    ['goodbye', 'its bot said goodbye'],
-    ['fail', 'its bot has failed'],
-  ] as const)('after %s says so in words', (word, says) => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    driver.say(word);
+  test('that has not left yet is taken back by disarm: the last word counts', () => {
+    const driver = armed();
+    driver.suffer(1000, LOST);
+    driver.operate('trip');
+    driver.settle(driver.takeOne(), LOST);
+    driver.operate('disarm');
+    expect(driver.written(5000)).not.toContain(5);
+  });
+
+  test('is undone by arm alone', () => {
+    const driver = beating();
+    driver.operate('trip');
+    driver.live(1000);
+    driver.say('beat');
+    driver.operate('resume');
+    expect(driver.written(2000)).toEqual([]);
     driver.operate('arm');
-    expect(driver.progress('arm').says).toBe(
-      `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,
+    expect(driver.written(2000)[0]).toBe(60);
+  });
+
+  test('is over for who arms when the whole timeout is confirmed, and leaves no low slack behind', () => {
+    const driver = armed();
+    driver.operate('trip');
+    driver.live(1000);
+    driver.operate('arm');
+    expect(driver.progress('arm').state).toBe('waiting');
+    expect(driver.progress('arm').says).toMatch(
+      /^AAA has a timer for another [23](\.\d)? s, and is not confirmed renewed yet\.$/,
     );
+    driver.live(5000);
+    expect(driver.progress('arm').state).toBe('done');
+    expect(driver.progress('arm').says).toMatch(/^AAA is armed and renewed: 5\d/);
+    const slacks = driver.notices('renewed').flatMap(({ slackRatio }) => slackRatio ?? []);
+    expect(Math.min(...slacks)).toBeGreaterThan(0.8);
   });
+
+  test('with a refused key makes arming impossible, whatever it has left', () => {
+    const driver = armed();
+    driver.operate('trip');
+    driver.live(1000);
+    driver.operate('arm');
+    driver.suffer(1500, BAD_KEY);
+    expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
+  });
+});
+
+test('arm is done with an exchange that grants another time than it was asked for', () => {
+  const driver = armed();
+  driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
+  expect(driver.progress('arm')).toMatchObject({ state: 'done' });
 });
