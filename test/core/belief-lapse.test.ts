@@ -85,15 +85,6 @@ describe('one gap', () => {
     expect(driver.notices('overdue')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
   });
-
-  test('is followed by the next report of the next gap', () => {
-    const { driver, write } = armed();
-    driver.apply(write, { startTime: SERVER_EPOCH + 11 });
-    driver.wait(1000);
-    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 50 });
-    expect(driver.notices('lapsed')).toHaveLength(2);
-    expect(driver.statusOf()?.lapses).toBe(2);
-  });
 });
 
 describe('the guarantee', () => {

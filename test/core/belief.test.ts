@@ -70,11 +70,6 @@ test('a written renewal may fire as late as its lifetime and timeout from now, a
   expect(ends(driver)).toEqual({ leastMs: null, mostMs: 7000 + most(60) + 500 });
 });
 
-test('a written renewal takes nothing from the one that was confirmed', () => {
-  const { driver, before } = renewing();
-  expect(ends(driver).leastMs).toBe(before.leastMs - 6000);
-});
-
 test.each([
   ['a lost reply', LOST],
   ['a server error', HTTP_500],
@@ -107,16 +102,6 @@ test.each([
     leastMs: before.leastMs - 6000,
     mostMs: again ? LIFETIME_MS + most(60) : before.mostMs - 6000,
   });
-});
-
-test('a refused request leaves the trace of an earlier one alone, whose outcome nobody knows', () => {
-  const driver = createDriver();
-  driver.tick();
-  driver.settle(driver.takeOne(), LOST);
-  const lostMs = mostMs(driver);
-  driver.wait(500);
-  driver.settle(driver.takeOne(), NO_MARKET);
-  expect(mostMs(driver)).toBeGreaterThanOrEqual(lostMs - 500);
 });
 
 describe('an answer of the exchange that is not what was asked for', () => {

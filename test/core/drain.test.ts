@@ -86,18 +86,6 @@ describe('a stop that deletes', () => {
     expect(driver.takeOne().timeoutSeconds).toBeNull();
   });
 
-  test('deletes at once when the last renewal in flight is confirmed, however seldom the market is renewed', () => {
-    const driver = armed({ markets: ['AAA:600'] });
-    driver.live(8990);
-    driver.wait(20);
-    const last = driver.takeOne();
-    driver.stop();
-    driver.wait(30);
-    driver.apply(last);
-    driver.wait(30);
-    expect(driver.takeOne().timeoutSeconds).toBeNull();
-  });
-
   test('gives what is in flight a quarter of the budget and no more, however slow the answers were', () => {
     const driver = createDriver({ shutdown: { budgetMs: 4000 } });
     driver.live(7000, 900);
@@ -148,13 +136,6 @@ describe('a stop that deletes', () => {
     expect(driver.notices('stopped')).toEqual([]);
     driver.live(1000);
     expect(driver.finished()).toEqual([]);
-  });
-
-  test('ends at once where nothing was ever armed', () => {
-    const driver = createDriver();
-    driver.stop();
-    expect(driver.finished()).toEqual([]);
-    expect(driver.writes).toEqual([]);
   });
 });
 

@@ -44,14 +44,6 @@ describe('a bot that has not been heard of yet', () => {
     ]);
   });
 
-  test('and is heard of within its grace goes by its evidence from then on', () => {
-    const driver = unheard({ ttlMs: 10_000 });
-    driver.live(5000);
-    driver.say('beat');
-    expect(Math.max(...renewalsIn(driver, 60_000))).toBeLessThanOrEqual(15_000);
-    expect(states(driver)).toEqual(['alive', 'stale']);
-  });
-
   test('and whose first beat waited for longer than its lifetime is silent, whatever is left of the grace', () => {
     const driver = unheard({ ttlMs: 10_000 });
     driver.live(500);

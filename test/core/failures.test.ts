@@ -131,14 +131,6 @@ describe('a refused market', () => {
     expect(driver.of('AAA', 86_000).length).toBeGreaterThanOrEqual(19);
   });
 
-  test('whose timer must have fired is reported as lapsed while it is refused', () => {
-    const driver = armed();
-    driver.suffer(10 * MINUTE_MS, NO_MARKET);
-    expect(driver.notices('lapsed')).toEqual([
-      expect.objectContaining({ market: 'AAA', certainty: 'certain' }),
-    ]);
-  });
-
   test('says nothing against the key: its first refusal after that still gets a second look', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();

@@ -59,12 +59,6 @@ describe('disarm', () => {
     expect(driver.written(3000)).toEqual([null]);
   });
 
-  test('leaves nothing to be tripped when the bot dies', () => {
-    const driver = beating({ onStale: 'trip' });
-    driver.operate('disarm');
-    expect(driver.written(40_000)).toEqual([null]);
-  });
-
   test('before its bot was heard lets the timer fire, and no bot is called dead for it', () => {
     const driver = armed({ markets: ['AAA:10'], liveness: { mode: 'beat' } });
     driver.operate('disarm');

@@ -1,39 +1,53 @@
 import { describe, expect, test } from 'vitest';
-import { mayWrite } from '../../src/core/step.ts';
 import { describeNothingGuarded } from '../../src/core/view.ts';
-import { createDriver, type Driver, HTTP_500, NOT_SENT, SERVER_EPOCH } from './driver.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import {
+  armed,
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  NOT_SENT,
+  SERVER_EPOCH,
+  watched,
+} from './driver.ts';
 
-describe('a word that is heard after two stalls', () => {
-  /** With `betweenMs` between a stall of 10 s and one of 3 s; evidence lives for 12 s. */
-  function heard(betweenMs: number) {
-    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 12_000 } });
-    driver.say('beat');
-    driver.live(1000);
-    driver.move({ monoMs: 10_000 });
-    driver.tick();
-    driver.move({ monoMs: betweenMs });
-    driver.tick();
-    driver.move({ monoMs: 3000 });
-    driver.say('beat');
-    return driver.state.bots.get('bot')?.state;
-  }
+const TRIP = { liveness: { onStale: 'trip' } } as const;
+const LONG = { liveness: { ttlMs: 600_000 } } as const;
 
-  test('may have waited since the first, where the sockets were not read in between', () => {
-    expect(heard(100)).toBe('stale');
-  });
+/** Armed, with a renewal on its way. */
+function renewing(options: SettingsOptions = {}) {
+  const driver = watched(options);
+  driver.live(1000);
+  driver.wait(5500);
+  return { driver, renewal: driver.takeOne() };
+}
+/** A bot that was heard of and a timer that is armed. */
+function living(options: SettingsOptions = {}, forMs = 3000) {
+  const driver = watched(options);
+  driver.live(forMs);
+  return driver;
+}
 
-  test('has waited since the second at most, where there was time to read them', () => {
-    expect(heard(240)).toBe('alive');
-  });
+test.each([
+  ['may have waited since the first, where the sockets were not read in between', 100, 'stale'],
+  ['has waited since the second at most, where there was time to read them', 240, 'alive'],
+])('a word that is heard after two stalls %s', (_what, betweenMs, state) => {
+  const driver = living({ liveness: { ttlMs: 12_000 } }, 1000);
+  driver.move({ monoMs: 10_000 });
+  driver.tick();
+  driver.move({ monoMs: betweenMs });
+  driver.tick();
+  driver.move({ monoMs: 3000 });
+  driver.say('beat');
+  expect(driver.look().bots[0]?.state).toBe(state);
 });
 
 describe('a bot that comes back', () => {
-  const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
-
   test('within the life of its timer says nothing of how well renewals are in time', () => {
-    const driver = createDriver(watched);
-    driver.say('beat');
-    driver.live(10_000);
+    const driver = living(LONG, 10_000);
     driver.say('fail');
     driver.live(20_000);
     driver.say('beat');
@@ -44,8 +58,7 @@ describe('a bot that comes back', () => {
   });
 
   test('has had one lapse, where its last renewal came late and fired on purpose after that', () => {
-    const driver = createDriver({ ...watched, markets: ['AAA:10'] });
-    driver.say('beat');
+    const driver = watched({ ...LONG, markets: ['AAA:10'] });
     driver.arm();
     driver.wait(1100);
     const hung = driver.takeOne();
@@ -53,99 +66,85 @@ describe('a bot that comes back', () => {
     for (const write of driver.take()) driver.settle(write, NOT_SENT);
     driver.say('fail');
     driver.apply(hung, { startTime: SERVER_EPOCH + 11 });
-    expect(driver.statusOf('AAA')?.lapses).toBe(1);
+    expect(driver.statusOf()?.lapses).toBe(1);
     driver.live(30_000);
     driver.say('beat');
     driver.live(1000);
-    expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 1 });
-  });
-});
-
-test('a bot that comes back about when its timer fires may have lost its orders, which no renewal takes back', () => {
-  const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 600_000 }, markets: ['AAA:10'] });
-  driver.say('beat');
-  driver.live(1000);
-  driver.say('fail');
-  driver.live(9500);
-  driver.say('beat');
-  driver.live(1000);
-  expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
-  expect(driver.notices('overdue')).toMatchObject([{ market: 'AAA', leftToFire: true }]);
-});
-
-test('a cut whose answer comes late is not written again, and what fired after it is no lapse', () => {
-  const driver = createDriver();
-  driver.live(2000);
-  driver.take();
-  driver.operate('trip');
-  const cut = driver.takeOne();
-  driver.wait(4600);
-  driver.apply(cut);
-  driver.wait(3000);
-  expect(driver.take()).toEqual([]);
-  driver.operate('arm');
-  driver.live(3000);
-  expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
-});
-
-test('a timer that was deleted has not lapsed, however late the last renewal before that was', () => {
-  const driver = createDriver({ markets: ['AAA:10'] });
-  driver.live(5100);
-  driver.live(9500, 20, (write) => driver.settle(write, HTTP_500));
-  driver.operate('disarm');
-  driver.live(30_000);
-  driver.operate('arm');
-  driver.live(3000);
-  expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
-  expect(driver.notices('overdue')).toHaveLength(1);
-});
-
-/** Lets time pass, and nothing reaches the exchange. */
-const cutOff = (driver: Driver, forMs: number) =>
-  driver.live(forMs, 20, (write) => driver.settle(write, NOT_SENT));
-
-describe('a timer that fired on purpose is no lapse when it is armed again', () => {
-  const watched = { markets: ['AAA:10'], liveness: { mode: 'beat', ttlMs: 15_000 } } as const;
-
-  test('where the market was paused, and its bot fell silent after that', () => {
-    const driver = createDriver(watched);
-    driver.say('beat');
-    driver.live(3000);
-    driver.operate('pause', ['AAA'], 600_000);
-    cutOff(driver, 30_000);
-    driver.say('beat');
-    driver.operate('resume', ['AAA'], 600_000);
-    driver.live(2000);
-    expect(driver.notices('renewed').length).toBeGreaterThan(3);
-    expect(driver.notices('lapsed')).toEqual([]);
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
   });
 
-  test('where the bot failed, and its market was paused after that', () => {
-    const driver = createDriver(watched);
-    driver.say('beat');
-    driver.live(3000);
+  test('about when its timer fires may have lost its orders, which no renewal takes back', () => {
+    const driver = living({ ...LONG, markets: ['AAA:10'] }, 1000);
     driver.say('fail');
-    driver.live(20_000);
-    driver.operate('pause', ['AAA'], 600_000);
-    driver.live(1000);
+    driver.live(9500);
     driver.say('beat');
-    driver.operate('resume', ['AAA'], 600_000);
+    driver.live(1000);
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
+    expect(driver.notices('overdue')).toMatchObject([{ market: 'AAA', leftToFire: true }]);
+  });
+});
+
+describe('a timer that was not to be renewed is no lapse when it is armed again', () => {
+  test('where the answer to its cut came late, and the cut is not written again', () => {
+    const driver = armed();
+    driver.operate('trip');
+    const cut = driver.takeOne();
+    driver.wait(4600);
+    driver.apply(cut);
+    driver.wait(3000);
+    expect(driver.take()).toEqual([]);
+    driver.operate('arm');
+    driver.live(3000);
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
+  });
+
+  test('where it was deleted, however late the last renewal before that was', () => {
+    const driver = createDriver({ markets: ['AAA:10'] });
+    driver.live(5100);
+    driver.suffer(9500, HTTP_500);
+    driver.operate('disarm');
+    driver.live(30_000);
+    driver.operate('arm');
+    driver.live(3000);
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
+    expect(driver.notices('overdue')).toHaveLength(1);
+  });
+
+  const ends: readonly [string, (driver: Driver) => void][] = [
+    [
+      'the market was paused, and its bot fell silent after that',
+      (driver) => {
+        driver.operate('pause', null, 600_000);
+        driver.suffer(30_000, NOT_SENT);
+      },
+    ],
+    [
+      'the bot failed, and its market was paused after that',
+      (driver) => {
+        driver.say('fail');
+        driver.live(20_000);
+        driver.operate('pause', null, 600_000);
+        driver.live(1000);
+      },
+    ],
+  ];
+  test.each(ends)('where %s', (_what, fire) => {
+    const driver = living({ markets: ['AAA:10'] });
+    fire(driver);
+    driver.say('beat');
+    driver.operate('resume');
     driver.live(2000);
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
     expect(driver.notices('lapsed')).toEqual([]);
   });
 
   test('where the confirmation of its cut waited through a stall', () => {
-    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 60_000, onStale: 'trip' } });
-    driver.say('beat');
-    driver.live(2000);
-    driver.take();
+    const driver = living({ liveness: { ttlMs: 60_000, onStale: 'trip' } });
     driver.say('fail');
     driver.tick();
     const cut = driver.takeOne();
-    expect(cut.timeoutSeconds).toBe(5);
     driver.move({ monoMs: 20_000 });
-    driver.apply(cut, { startTime: SERVER_EPOCH + 2 });
+    driver.apply(cut, { startTime: SERVER_EPOCH + 3 });
     driver.live(2000);
     driver.say('beat');
     driver.live(2000);
@@ -158,35 +157,101 @@ test('arming what nobody took out of guard releases nothing, and hides no lapse'
   const driver = createDriver({ markets: ['AAA:10'] });
   driver.live(3000);
   // The guarantee has run out, and the timer has not surely fired yet.
-  cutOff(driver, 9200);
-  driver.operate('arm', ['AAA'], 600_000);
-  cutOff(driver, 900);
+  driver.suffer(9200, NOT_SENT);
+  driver.operate('arm');
+  driver.suffer(900, NOT_SENT);
   driver.live(5000);
   expect(driver.notices('released')).toEqual([]);
   expect(driver.notices('lapsed')).toHaveLength(1);
 });
 
-test('what an operator disarms is deleted, also where a stop would keep it', () => {
-  const driver = createDriver({ shutdown: { policy: 'keep' } });
-  driver.arm();
-  driver.operate('disarm', ['AAA'], 600_000);
-  expect(driver.takeOne().timeoutSeconds).toBeNull();
-});
-
 test('a market on its way out is not one of those that nothing is guarded of', () => {
-  const driver = createDriver({ markets: ['AAA', 'BBB'] });
-  driver.live(1000);
-  driver.operate('disarm', ['AAA'], 600_000);
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  driver.operate('disarm', ['AAA']);
   driver.reload({ markets: ['AAA'] });
-  expect(driver.state.markets).toHaveLength(2);
+  expect(driver.look().markets).toHaveLength(2);
   expect(describeNothingGuarded(driver.look())).toBe('nothing is guarded: AAA is disarmed');
 });
 
-test('what is still about to be written when a stop ends may not be', () => {
-  const driver = createDriver({ shutdown: { budgetMs: 2000 } });
-  driver.arm();
+test('the end of a stop gives up each request once, and lets none leave that is about to', () => {
+  const driver = armed({ shutdown: { budgetMs: 4000 } });
   driver.stop();
-  while (driver.finished() === null) driver.wait(100);
+  driver.wait(6000);
+  const aborted = driver.effects.flatMap((effect) => (effect.kind === 'abort' ? [effect.attempt] : []));
+  expect(aborted.length).toBeGreaterThan(0);
+  expect(new Set(aborted).size).toBe(aborted.length);
   expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
-  for (const { attempt } of driver.take()) expect(mayWrite(driver.state, attempt, driver.now())).toBe(false);
+  expect(driver.take().some(({ attempt }) => driver.mayLeave(attempt))).toBe(false);
+});
+
+describe('a bot that fails while a stop waits to delete its timer', () => {
+  function stopping() {
+    const { driver, renewal } = renewing(TRIP);
+    driver.stop();
+    driver.wait(1);
+    driver.tick();
+    driver.wait(1);
+    driver.say('beat');
+    return { driver, renewal };
+  }
+
+  test('leaves it to fire where no delete was written', () => {
+    const { driver, renewal } = stopping();
+    driver.say('fail');
+    driver.apply(renewal);
+    driver.wait(1000);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  test('names it as unconfirmed where a delete may be on its way, and writes no other one', () => {
+    const { driver, renewal } = stopping();
+    driver.apply(renewal);
+    driver.settle(driver.takeOne(), LOST);
+    driver.say('fail');
+    driver.wait(1000);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+  });
+});
+
+test('two refusals of the key with a success between them are no two in a row', () => {
+  const driver = armed();
+  for (const outcome of [BAD_KEY, null, BAD_KEY]) {
+    driver.wait(6500);
+    const [write] = driver.take();
+    if (write === undefined) throw new Error('no renewal');
+    if (outcome === null) driver.apply(write);
+    else driver.settle(write, outcome);
+  }
+  expect(driver.notices('unauthorised')).toEqual([]);
+});
+
+test('a refused market that an operator arms gets its second look again', () => {
+  const driver = armed();
+  driver.suffer(20_000, NO_MARKET);
+  expect(driver.statusOf()?.state).toBe('rejected');
+  driver.take();
+  driver.operate('arm');
+  driver.settle(driver.takeOne(), NO_MARKET);
+  expect(driver.statusOf()?.state).not.toBe('rejected');
+});
+
+test('a trip that is taken back before it could be written is not written, whatever became of the bot', () => {
+  const { driver, renewal } = renewing();
+  driver.say('fail');
+  driver.operate('trip');
+  driver.operate('arm');
+  driver.apply(renewal);
+  expect(driver.written(5000)).not.toContain(5);
+});
+
+test("a dead bot's trip goes on when its market is given back into guard", () => {
+  const { driver, renewal } = renewing(TRIP);
+  driver.say('fail');
+  driver.operate('disarm');
+  driver.apply(renewal);
+  expect(driver.take()).toEqual([]);
+  driver.operate('arm');
+  expect(driver.takeOne().timeoutSeconds).toBe(5);
 });
