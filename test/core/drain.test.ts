@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { BotWord } from '../../src/core/events.ts';
+import type { SettingsOptions } from './core-settings.ts';
 import {
   BAD_KEY,
   createDriver,
+  type Driver,
   HTTP_500,
   LOST,
   NO_MARKET,
@@ -10,7 +12,17 @@ import {
   SERVER_EPOCH,
   watched,
 } from './driver.ts';
-import { armed, deletes } from './stopping.ts';
+
+/** The deletes that were written so far. */
+const deletes = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+
+/** Two markets whose timers are armed. */
+function armed(options: SettingsOptions = {}) {
+  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
+  driver.arm();
+  driver.live(1000);
+  return driver;
+}
 
 describe('a stop that deletes', () => {
   test('asks for the deletion of every timer at once, ends when all are confirmed, and writes nothing after that', () => {

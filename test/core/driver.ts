@@ -227,22 +227,19 @@ export function noticesIn<Kind extends Notice['kind']>(
   );
 }
 
+type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
+
 /** Outcomes as the client reports them. */
-export const LOST: Outcome = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true };
-export const NOT_SENT: Outcome = {
-  kind: 'transient',
+export const LOST = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true } as const;
+export const NOT_SENT: Failed = {
+  ...LOST,
   reason: 'network',
   detail: 'connection refused',
   maybeApplied: false,
 };
-export const HTTP_500: Outcome = {
-  kind: 'transient',
-  reason: 'http_5xx',
-  detail: 'status 500',
-  maybeApplied: true,
-};
-export const STALE_NONCE: Outcome = { kind: 'nonce', detail: 'Too many requests.' };
-export const THROTTLED: Outcome = { kind: 'throttled', detail: 'status 429' };
-export const GARBAGE: Outcome = { kind: 'protocol', detail: 'not JSON' };
-export const NO_MARKET: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
-export const BAD_KEY: Outcome = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };
+export const HTTP_500: Failed = { ...LOST, reason: 'http_5xx', detail: 'status 500' };
+export const STALE_NONCE: Failed = { kind: 'nonce', detail: 'Too many requests.' };
+export const THROTTLED: Failed = { kind: 'throttled', detail: 'status 429' };
+export const GARBAGE: Failed = { kind: 'protocol', detail: 'not JSON' };
+export const NO_MARKET: Failed = { kind: 'refused', code: 31, detail: 'Market is not available.' };
+export const BAD_KEY: Failed = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  armed,
   BAD_KEY,
   createDriver,
   GARBAGE,

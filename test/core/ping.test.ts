@@ -12,8 +12,9 @@ test('pings go out at the start and every 5 s', () => {
 test('pings go out every half second while the address is down, and 5 s apart again when it is up', () => {
   const driver = createDriver({ markets: ['AAA:600'] });
   driver.arm();
-  ping(driver, false);
   const before = pings(driver);
+  ping(driver, false);
+  expect(pings(driver)).toBe(before);
   driver.live(5000);
   expect(pings(driver) - before).toBeGreaterThanOrEqual(9);
   expect(pings(driver) - before).toBeLessThanOrEqual(11);
@@ -28,10 +29,11 @@ test('pings ask at once when an address goes out, and every half second until it
   driver.arm();
   driver.live(5500);
   const before = pings(driver);
-  driver.live(5000, 5, (write) => driver.settle(write, NOT_SENT));
-  const [outage] = driver.notices('outage-began');
-  expect(outage).toBeDefined();
-  const began = driver.effects.findIndex((one) => one.kind === 'notice' && one.notice === outage);
+  driver.suffer(5000, NOT_SENT);
+  const began = driver.effects.findIndex(
+    (one) => one.kind === 'notice' && one.notice.kind === 'outage-began',
+  );
+  expect(began).toBeGreaterThan(0);
   const asked = driver.effects.findIndex((one, place) => place > began && one.kind === 'ping');
   // Nothing but this step lies between the two.
   expect(asked - began).toBeLessThanOrEqual(3);
@@ -54,27 +56,19 @@ test('pings never stop or hurry a renewal that is well', () => {
     expect(Math.abs(atMs - (undisturbed.writes[place]?.atMs ?? 0))).toBeLessThanOrEqual(25);
 });
 
-test('pings that come back let a failing market try again at once', () => {
-  const driver = createDriver({ markets: ['AAA:60'] });
+test('pings that come back let a failing market try again at once, and pings that stay well hurry nobody', () => {
+  const driver = createDriver();
   driver.arm();
+  ping(driver, true);
   driver.wait(6000);
   driver.settle(driver.takeOne(), NOT_SENT);
   driver.wait(1000);
+  ping(driver, true);
+  expect(driver.take()).toEqual([]);
   ping(driver, false);
   expect(driver.take()).toEqual([]);
   ping(driver, true);
   expect(driver.takeOne().market).toBe('AAA');
-});
-
-test('pings that stay well hurry nobody', () => {
-  const driver = createDriver({ markets: ['AAA:60'] });
-  driver.arm();
-  ping(driver, true);
-  driver.wait(6000);
-  driver.settle(driver.takeOne(), NOT_SENT);
-  driver.wait(1000);
-  ping(driver, true);
-  expect(driver.take()).toEqual([]);
 });
 
 test('pings that come back hurry no market that the exchange has refused', () => {
@@ -92,17 +86,9 @@ test('pings say when the address goes and comes', () => {
   driver.tick();
   for (const ok of [true, true, false, false, true]) ping(driver, ok);
   expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
-  expect(driver.look().bases[0]).toMatchObject({
-    up: true,
-    pingMs: 5,
-    lastProblem: null,
-  });
+  expect(driver.look().bases[0]).toMatchObject({ up: true, pingMs: 5, lastProblem: null });
   ping(driver, false);
-  expect(driver.look().bases[0]).toMatchObject({
-    up: false,
-    pingMs: null,
-    lastProblem: 'no pong',
-  });
+  expect(driver.look().bases[0]).toMatchObject({ up: false, pingMs: null, lastProblem: 'no pong' });
 });
 
 test('pings of an address that nobody configured are nothing', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BAD_KEY, createDriver, NO_MARKET, STALE_NONCE, type Write } from './driver.ts';
+import { BAD_KEY, createDriver, NO_MARKET, STALE_NONCE, type Write, watched } from './driver.ts';
 
 const MINUTE_MS = 60_000;
 const gaps = (writes: readonly Write[]) =>
@@ -25,23 +25,16 @@ describe('a refused key', () => {
 
   test('that was never good is latched by the first refusal and probed once a minute, by one request', () => {
     const driver = createDriver({ markets: twenty });
-    driver.live(5 * MINUTE_MS + 1000, 20, (write) => driver.settle(write, BAD_KEY));
-    expect(driver.notices('unauthorised')).toEqual([
-      {
-        kind: 'unauthorised',
-        status: 401,
-        detail: 'Unauthorized request.',
-        probeInMs: MINUTE_MS,
-        expiryWallMs: null,
-      },
-    ]);
+    driver.suffer(5 * MINUTE_MS + 1000, BAD_KEY);
+    const said = { status: 401, detail: 'Unauthorized request.', probeInMs: MINUTE_MS, expiryWallMs: null };
+    expect(driver.notices('unauthorised')).toEqual([{ kind: 'unauthorised', ...said }]);
     expect(driver.writes).toHaveLength(6);
     expect(Math.min(...gaps(driver.writes))).toBeGreaterThanOrEqual(MINUTE_MS);
   });
 
   test('that was never good costs one try, also where many requests may be in flight', () => {
     const driver = createDriver({ markets: twenty, nonce: 'window' });
-    driver.live(5000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.suffer(5000, BAD_KEY);
     expect(driver.writes).toHaveLength(1);
   });
 
@@ -60,7 +53,7 @@ describe('a refused key', () => {
     const driver = createDriver({ markets: twenty });
     driver.live(10_000);
     const before = driver.writes.length;
-    driver.live(5 * MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.suffer(5 * MINUTE_MS, BAD_KEY);
     const tries = driver.writes.slice(before);
     expect(driver.notices('unauthorised')).toHaveLength(1);
     // Each market meets the refusal itself once. The second of these answers latches.
@@ -84,7 +77,7 @@ describe('a refused key', () => {
 
   test('that is good again arms everything at once', () => {
     const driver = createDriver({ markets: twenty });
-    driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.suffer(10_000, BAD_KEY);
     driver.live(51_500);
     expect(driver.notices('authorised-again')).toHaveLength(1);
     expect(driver.notices('all-armed')).toHaveLength(1);
@@ -92,31 +85,26 @@ describe('a refused key', () => {
 
   test('whose probe meets a stale nonce is asked again at once, three times: nothing was said about the key', () => {
     const driver = createDriver();
-    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
-    driver.live(2000, 20, (write) => driver.settle(write, STALE_NONCE));
+    driver.suffer(MINUTE_MS - 1000, BAD_KEY);
+    driver.suffer(2000, STALE_NONCE);
     // And once more half a second later.
     expect(driver.writes).toHaveLength(1 + 1 + 3 + 1);
   });
 
   test('whose probe meets a refused market was good: the others do not wait for the next probe', () => {
     const driver = createDriver({ markets: ['WRONG:60', 'AAA:60', 'BBB:60'] });
-    driver.live(2 * MINUTE_MS + 5000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.suffer(2 * MINUTE_MS + 5000, BAD_KEY);
     driver.feed({ kind: 'credentials-changed' });
-    driver.live(3000, 20, (write) =>
-      write.market === 'WRONG' ? driver.settle(write, NO_MARKET) : driver.apply(write),
-    );
+    driver.suffer(3000, NO_MARKET, 'WRONG');
     expect(new Set(driver.notices('renewed').map(({ market }) => market))).toEqual(new Set(['AAA', 'BBB']));
   });
 
   test('is probed by nothing else, neither for a dead bot', () => {
-    const driver = createDriver({
-      markets: Array.from({ length: 20 }, (_, index) => `M${index}:60`),
-      liveness: { mode: 'beat', ttlMs: 15_000, onStale: 'trip' },
-    });
-    driver.say('beat');
+    const markets = Array.from({ length: 20 }, (_, index) => `M${index}:60`);
+    const driver = watched({ markets, liveness: { onStale: 'trip' } });
     driver.live(10_000);
     const before = driver.writes.length;
-    driver.live(MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.suffer(MINUTE_MS, BAD_KEY);
     const tries = driver.writes.slice(before);
     // While the bot lives each market meets the refusal itself once; after that one trip at a time finds out.
     const own = tries.filter(({ timeoutSeconds }) => timeoutSeconds === 60);
@@ -127,37 +115,25 @@ describe('a refused key', () => {
     expectGaps(trips, (atMs) => rareGapMs(atMs - latchedMs));
   });
 
-  describe('that was changed', () => {
-    function latched() {
-      const driver = createDriver({ markets: twenty });
-      driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
-      driver.take();
-      return driver;
-    }
+  test('that was changed while it was refused is tried at once and arms everything, or is probed as before', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.suffer(10_000, BAD_KEY);
+    const { length } = driver.writes;
+    driver.feed({ kind: 'credentials-changed' });
+    driver.suffer(MINUTE_MS - 1000, BAD_KEY);
+    expect(driver.writes).toHaveLength(length + 1);
+    driver.feed({ kind: 'credentials-changed' });
+    driver.live(2000);
+    expect(driver.notices('all-armed')).toHaveLength(1);
+  });
 
-    test('is tried at once and arms everything', () => {
-      const driver = latched();
-      driver.feed({ kind: 'credentials-changed' });
-      driver.live(2000);
-      expect(driver.notices('all-armed')).toHaveLength(1);
-    });
-
-    test('and is as bad is tried by one request and then once a minute', () => {
-      const driver = latched();
-      const before = driver.writes.length;
-      driver.feed({ kind: 'credentials-changed' });
-      driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
-      expect(driver.writes.length - before).toBe(1);
-    });
-
-    test('while the old one was good is on probation: its second refusal latches', () => {
-      const driver = createDriver({ markets: twenty });
-      driver.arm();
-      driver.feed({ kind: 'credentials-changed' });
-      const before = driver.writes.length;
-      while (driver.writes.length === before) driver.live(1);
-      driver.live(3000, 20, (write) => driver.settle(write, BAD_KEY));
-      expect(driver.notices('unauthorised')).toHaveLength(1);
-    });
+  test('that was changed while the old one was good is on probation: its second refusal latches', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.arm();
+    driver.feed({ kind: 'credentials-changed' });
+    const { length } = driver.writes;
+    while (driver.writes.length === length) driver.live(1);
+    driver.suffer(3000, BAD_KEY);
+    expect(driver.notices('unauthorised')).toHaveLength(1);
   });
 });
