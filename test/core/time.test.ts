@@ -18,33 +18,22 @@ function clocks() {
       return observeClocks(timebase, now);
     },
     /** What a moment that lies `agoMs` back counts as, since `START`. */
-    countsAs: (agoMs: number) => {
-      const at = lifeAt(timebase, now.monoMs - agoMs);
-      return { lifeMs: at.lifeMs - START.monoMs, awakeMs: at.awakeMs - START.monoMs };
-    },
+    saidAgo: (agoMs: number) => lifeAt(timebase, now.monoMs - agoMs).lifeMs - START.monoMs,
     agedMs: () => lifeMs(timebase, now) - START.monoMs,
   };
 }
 
-describe('a host that slept', () => {
-  test('and whose clock was set back meanwhile is said to have done both', () => {
-    const host = clocks();
-    expect(host.read({ bootMs: 60_000, wallMs: 60_000 - HOUR_MS })).toEqual([
-      { what: 'suspend', byMs: 60_000 },
-      { what: 'clock-step', byMs: -HOUR_MS },
-    ]);
-    expect(host.agedMs()).toBe(60_000);
-  });
-
-  test('and whose clock was set ahead meanwhile may have aged by all of it', () => {
-    const host = clocks();
-    expect(host.read({ bootMs: 60_000, wallMs: 60_000 + HOUR_MS })).toEqual([
-      { what: 'suspend', byMs: 60_000 },
-      { what: 'clock-step', byMs: HOUR_MS },
-    ]);
-    expect(host.agedMs()).toBe(60_000 + HOUR_MS);
-    expect(host.timebase.sleptMs).toBe(60_000);
-  });
+test.each([
+  ['back meanwhile is said to have done both', -HOUR_MS, 60_000],
+  ['ahead meanwhile may have aged by all of it', HOUR_MS, 60_000 + HOUR_MS],
+])('a host that slept and whose clock was set %s', (_what, byMs, agedMs) => {
+  const host = clocks();
+  expect(host.read({ bootMs: 60_000, wallMs: 60_000 + byMs })).toEqual([
+    { what: 'suspend', byMs: 60_000 },
+    { what: 'clock-step', byMs },
+  ]);
+  expect(host.agedMs()).toBe(agedMs);
+  expect(host.timebase.sleptMs).toBe(60_000);
 });
 
 describe('a wall clock that is set', () => {
@@ -56,13 +45,15 @@ describe('a wall clock that is set', () => {
     expect(host.read({ wallMs: 10_000 })).toEqual([{ what: 'clock-step', byMs: 10_000 }]);
   });
 
-  test('by up to 250 ms is noise, by more it is a step', () => {
-    expect(clocks().read({ wallMs: 250 })).toEqual([]);
-    expect(clocks().read({ wallMs: 251 })).toEqual([{ what: 'clock-step', byMs: 251 }]);
-    expect(clocks().read({ wallMs: -250 })).toEqual([]);
-    expect(clocks().read({ wallMs: -251 })).toEqual([{ what: 'clock-step', byMs: -251 }]);
-    expect(clocks().read({ bootMs: 250 })).toEqual([]);
-    expect(clocks().read({ bootMs: 251, wallMs: 251 })).toEqual([{ what: 'suspend', byMs: 251 }]);
+  test.each([
+    [{ wallMs: 250 }, []],
+    [{ wallMs: 251 }, [{ what: 'clock-step', byMs: 251 }]],
+    [{ wallMs: -250 }, []],
+    [{ wallMs: -251 }, [{ what: 'clock-step', byMs: -251 }]],
+    [{ bootMs: 250 }, []],
+    [{ bootMs: 251, wallMs: 251 }, [{ what: 'suspend', byMs: 251 }]],
+  ])('by up to 250 ms is noise, by more it is a step: %j', (by, said) => {
+    expect(clocks().read(by)).toEqual(said);
   });
 
   test('in steps too small to be seen one by one is noticed as soon as they add up', () => {
@@ -73,15 +64,13 @@ describe('a wall clock that is set', () => {
   });
 });
 
-describe('a clock that NTP slews', () => {
-  test.each([500, -500])('by %i ppm for hours is followed in silence', (ppm) => {
-    const host = clocks();
-    const jumps = Array.from({ length: 3 * 3600 }, () =>
-      host.read({ monoMs: 1000, wallMs: 1000 + ppm / 1000 }),
-    );
-    expect(jumps.flat()).toEqual([]);
-    expect(host.agedMs()).toBe(3 * HOUR_MS);
-  });
+test.each([500, -500])('a clock that NTP slews by %i ppm for hours is followed in silence', (ppm) => {
+  const host = clocks();
+  const seconds = Array.from({ length: 3 * 3600 }, () =>
+    host.read({ monoMs: 1000, wallMs: 1000 + ppm / 1000 }),
+  );
+  expect(seconds.flat()).toEqual([]);
+  expect(host.agedMs()).toBe(3 * HOUR_MS);
 });
 
 test('whatever the clocks do, no age ever shrinks or falls more than the noise behind any of them', () => {
@@ -108,13 +97,11 @@ test('whatever the clocks do, no age ever shrinks or falls more than the noise b
   );
 });
 
-describe('what was said before a jump counts as from before it', () => {
-  test('however many jumps there are, no more than eight of them are remembered', () => {
-    const host = clocks();
-    for (let jump = 0; jump < 100; jump += 1) host.read({ monoMs: 1000, bootMs: 2000, wallMs: 2000 });
-    expect(host.timebase.jumps).toHaveLength(8);
-    expect(host.countsAs(7500).lifeMs).toBe(100_000 - 7500 + 92_000);
-  });
+test('what was said before a jump counts as from before it, and no more than eight jumps are remembered', () => {
+  const host = clocks();
+  for (let jump = 0; jump < 100; jump += 1) host.read({ monoMs: 1000, bootMs: 2000, wallMs: 2000 });
+  expect(host.timebase.jumps).toHaveLength(8);
+  expect(host.saidAgo(7500)).toBe(100_000 - 7500 + 92_000);
 });
 
 test('sleeps too short to be seen one by one are noticed as soon as they add up', () => {

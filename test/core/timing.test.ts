@@ -15,15 +15,14 @@ const rateOf = (periodsMs: readonly number[]) =>
 describe('the cadence with room to spare', () => {
   test.each([
     [5, 1000],
-    [10, 1000],
     [15, 1000],
-    [30, 3000],
+    // Rounding and the last gap cost it more.
+    [20, 1750],
     [60, 6000],
-    [100, 10_000],
     [120, 10_000],
     [600, 10_000],
   ])(
-    'of a timer of %i s is a tenth of it, at least 1 s and at most 10 s: %i ms',
+    'of a timer of %i s is about a tenth of it, at least 1 s and at most 10 s: %i ms',
     (timeoutSeconds, periodMs) => {
       expect(planCadence([market(timeoutSeconds)], 1000)).toEqual({ periodsMs: [periodMs], problems: [] });
     },
@@ -33,16 +32,13 @@ describe('the cadence with room to spare', () => {
     expect(planCadence([market(60, 2500), market(60)], 1000).periodsMs).toEqual([2500, 6000]);
   });
 
-  test('of ten thousand timers of 60 s settles at 10 s where the whole documented limit may be used', () => {
-    const { periodsMs, problems } = planCadence(many(10_000, 60), 1000);
+  test.each([
+    ['settles at 10 s where the whole documented limit may be used', 1000, 10_000],
+    ['is three renewals per timeout at half of the limit', 500, 20_000],
+  ])('of ten thousand timers of 60 s %s', (_what, perSecond, periodMs) => {
+    const { periodsMs, problems } = planCadence(many(10_000, 60), perSecond);
     expect(problems).toEqual([]);
-    expect(new Set(periodsMs.map((periodMs) => Math.round(periodMs)))).toEqual(new Set([10_000]));
-  });
-
-  test('of ten thousand timers of 60 s at half of the limit is three renewals per timeout and no problem', () => {
-    const { periodsMs, problems } = planCadence(many(10_000, 60), 500);
-    expect(problems).toEqual([]);
-    expect(periodsMs[0]).toBeCloseTo(20_000, -1);
+    expect(new Set(periodsMs.map((each) => Math.round(each / 10) * 10))).toEqual(new Set([periodMs]));
   });
 });
 
@@ -88,36 +84,22 @@ describe('for any set of markets and any capacity', () => {
   const timeouts = fc.array(fc.integer({ min: 5, max: 600 }), { minLength: 1, maxLength: 60 });
   const capacity = fc.double({ min: 0.01, max: 200, noNaN: true });
 
-  test('the plan never exceeds the capacity unless it says so', () => {
-    fc.assert(
-      fc.property(timeouts, capacity, (list, perSecond) => {
-        const { periodsMs, problems } = planCadence(
-          list.map((one) => market(one)),
-          perSecond,
-        );
-        const fits = rateOf(periodsMs) <= perSecond * (1 + 1e-6);
-        expect(problems.length === 0).toBe(fits);
-      }),
-    );
-  });
-
-  test('no period is below 1 s, none is above 10 s unless ten fit into the timeout or the budget is short, and three always fit', () => {
+  test('the plan never exceeds the capacity unless it says so, and keeps every period within its bounds', () => {
     fc.assert(
       fc.property(timeouts, capacity, (list, perSecond) => {
         const markets = list.map((one) => market(one));
-        const { periodsMs } = planCadence(markets, perSecond);
-        const tenEachFit =
-          markets.reduce(
-            (sum, one) =>
-              sum + 1000 / Math.max(1000, Math.min(one.timeoutMs / 10, one.timeoutMs * 0.15 - 1250)),
-            0,
-          ) <= perSecond;
-        markets.forEach(({ timeoutMs }, index) => {
+        const { periodsMs, problems } = planCadence(markets, perSecond);
+        expect(problems.length === 0).toBe(rateOf(periodsMs) <= perSecond * (1 + 1e-6));
+        const freely = markets.map(({ timeoutMs }) =>
+          Math.max(1000, Math.min(timeoutMs / 10, timeoutMs * 0.15 - 1250)),
+        );
+        const tenEachFit = rateOf(freely) <= perSecond;
+        for (const [index, { timeoutMs }] of markets.entries()) {
           const periodMs = periodsMs[index] ?? 0;
           expect(periodMs).toBeGreaterThanOrEqual(1000);
           expect(timeoutMs / periodMs).toBeGreaterThanOrEqual(3 - 1e-9);
           if (tenEachFit) expect(periodMs).toBeLessThanOrEqual(Math.max(10_000, timeoutMs / 10) + 1e-6);
-        });
+        }
       }),
     );
   });
@@ -138,8 +120,4 @@ describe('for any set of markets and any capacity', () => {
 
 test('durations read as people write them', () => {
   expect([60_000, 7500, 250, 1234.5678].map(seconds)).toEqual(['60 s', '7.5 s', '0.25 s', '1.235 s']);
-});
-
-test('a timer of 20 s is renewed more often than ten times: rounding and the last gap cost it more', () => {
-  expect(planCadence([market(20)], 1000).periodsMs).toEqual([1750]);
 });
