@@ -197,6 +197,7 @@ describe('of renewals that ask for timers of different lengths', () => {
     ['an unanswered old one may still come', 'window 60 60', 'apply 2', least(60), STRAY_MS + most(60)],
     ['a late old one is on its way no more', 'window 60 60', 'apply 2, apply 1', least(60), most(60)],
     ['a short old one is fenced', 'rising 10 60', 'apply 2', least(60), most(60)],
+    ['a long old one is fenced', 'rising 60 10', 'apply 2', least(10), most(10)],
     ['a short old one cuts the newer', 'window 10 60', 'apply 2', least(10), most(60)],
     ['one that came first cuts', 'window 10 60', 'wait 9, apply 1, apply 2', least(10) - 9, most(60)],
     ['an old one cuts no new one', 'window 60 9', 'apply 2, ask 60, apply 3', least(60), most(60) + 8800],

@@ -5,6 +5,7 @@ import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
+import { LOST } from '../core/driver.ts';
 import { createHostClock, createTimeline, type Timeline } from '../simulation/virtual-clock.ts';
 
 /** One request that left the daemon. Moments in true milliseconds since the start. */
@@ -52,23 +53,12 @@ export const gapsOf = (bench: Bench, market: string, fromMs: number) =>
 
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
 export const EPOCH_MS = 1_700_000_000_000;
-const GIVEN_UP = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true } as const;
-const NOT_LEFT: Outcome = {
-  kind: 'transient',
-  reason: 'aborted',
-  detail: 'may not leave',
-  maybeApplied: false,
-};
-
-interface Timer {
-  readonly cancellationTime: number;
-  /** True moment at which it fires. */
-  readonly firesMs: number;
-}
+const NOT_LEFT: Outcome = { ...LOST, reason: 'aborted', detail: 'may not leave', maybeApplied: false };
 
 /** The timers at the exchange: the truth that belief is measured by. Stamps are whole seconds, rounded down. */
 function createBook(timeline: Timeline, settings: CoreSettings, epochMs: number) {
-  const timers = new Map<string, Timer>();
+  /** And the true moments at which they fire. */
+  const timers = new Map<string, { readonly firesMs: number }>();
   const fired: { readonly market: string; readonly atMs: number }[] = [];
   const applied: Write[] = [];
   let lastNumber = 0;
@@ -93,7 +83,7 @@ function createBook(timeline: Timeline, settings: CoreSettings, epochMs: number)
       const startTime = Math.floor((epochMs + timeline.nowMs()) / 1000);
       const cancellationTime = startTime + timeoutSeconds;
       const firesMs = cancellationTime * 1000 + settings.cancellationDelayMs - epochMs;
-      const timer = { cancellationTime, firesMs };
+      const timer = { firesMs };
       timers.set(market, timer);
       timeline.at(firesMs, () => {
         if (timers.get(market) !== timer) return;
@@ -130,14 +120,11 @@ function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number, turn
     }
     const { notAfterMs } = market.belief;
     const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
-    if (firesMs !== null && state.phase.kind !== 'stopped' && latestMs < firesMs - nowMs - TOLERANCE_MS) {
-      wrong.push(
-        `${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`,
-      );
-    }
-    if (openWrites(market).length > MOST_IN_FLIGHT) {
-      wrong.push(`${nowMs} ms: ${name} has ${openWrites(market).length} requests in flight`);
-    }
+    const inMs = firesMs === null || state.phase.kind === 'stopped' ? -Infinity : firesMs - nowMs;
+    if (latestMs < inMs - TOLERANCE_MS)
+      wrong.push(`${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${inMs} ms`);
+    const { length } = openWrites(market);
+    if (length > MOST_IN_FLIGHT) wrong.push(`${nowMs} ms: ${name} has ${length} requests in flight`);
   }
   return wrong;
 }
@@ -197,7 +184,7 @@ export function createBench(options: BenchOptions = {}) {
     }
     if (request.fresh) later(connectMs, () => clock.whenRunning(write));
     else write();
-    return () => later(0, () => settle(written ? GIVEN_UP : { ...GIVEN_UP, maybeApplied: false }));
+    return () => later(0, () => settle(written ? LOST : { ...LOST, maybeApplied: false }));
   }
 
   const exchange: Exchange = {
@@ -205,11 +192,10 @@ export function createBench(options: BenchOptions = {}) {
     ping(base, timeoutMs, settled) {
       pings.push(timeline.nowMs());
       const down = pingDown(base);
-      return clock.after(down ? timeoutMs : roundTripMs, () =>
+      const latencyMs = down ? timeoutMs : roundTripMs;
+      return clock.after(latencyMs, () =>
         settled(
-          down
-            ? { ok: false, latencyMs: timeoutMs, reason: 'timeout', detail: 'no pong' }
-            : { ok: true, latencyMs: roundTripMs },
+          down ? { ok: false, latencyMs, reason: 'timeout', detail: 'no pong' } : { ok: true, latencyMs },
         ),
       );
     },
@@ -233,7 +219,6 @@ export function createBench(options: BenchOptions = {}) {
     pings,
     rules,
     nowMs: () => timeline.nowMs(),
-    allNotices: notices,
     /** Lets time pass; no belief may ever be wrong meanwhile. */
     run(forMs: number): void {
       timeline.runUntil(timeline.nowMs() + forMs);
@@ -243,7 +228,7 @@ export function createBench(options: BenchOptions = {}) {
       keeper.start();
       bench.run(forMs);
     },
-    at: (atMs: number, run: () => void) => timeline.at(atMs, run),
+    at: timeline.at,
     /** From now on for so long, requests (of these markets, or of all) meet this fate. */
     strike(fate: Fate, forMs: number, ...markets: readonly string[]): void {
       const fromMs = timeline.nowMs();
@@ -255,7 +240,7 @@ export function createBench(options: BenchOptions = {}) {
     pingsFail(isDown: (base: number) => boolean): void {
       pingDown = isDown;
     },
-    /** The bot beats every `everyMs` from now until `untilMs`, where the host runs. */
+    /** The bot beats from now until `untilMs`, where the host runs. */
     beats(untilMs: number, everyMs = 3000, bot = 'bot'): void {
       if (timeline.nowMs() > untilMs) return;
       if (!clock.isStalled()) keeper.hear(bot, 'beat', 0);
