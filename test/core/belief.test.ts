@@ -70,6 +70,16 @@ test('a written renewal may fire as late as its lifetime and timeout from now, a
   expect(ends(driver)).toEqual({ leastMs: null, mostMs: 7000 + most(60) + 500 });
 });
 
+test('a renewal that was given up before it left may be carried out for its lifetime from then on', () => {
+  const driver = createDriver();
+  driver.holdBack();
+  driver.tick();
+  const write = driver.takeOne();
+  driver.move({ monoMs: 100 });
+  driver.settle(write, LOST);
+  expect(ends(driver)).toEqual({ leastMs: null, mostMs: LIFETIME_MS + most(60) });
+});
+
 test.each([
   ['a lost reply', LOST],
   ['a server error', HTTP_500],
