@@ -129,15 +129,6 @@ describe('a stop that deletes', () => {
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 
-  test('takes a renewed timer in the answer for no confirmation of the delete', () => {
-    const driver = armed({ markets: ['AAA:60'] });
-    driver.stop();
-    driver.settle(driver.takeOne(), { kind: 'protocol', detail: 'a timer instead of none' });
-    expect(driver.finished()).toBeNull();
-    driver.live(1000);
-    expect(driver.finished()).toEqual([]);
-  });
-
   test('shows a refused key every 0.5 s within its budget, by one request, and goes on when it is good', () => {
     const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] });
     driver.suffer(9000, BAD_KEY);
@@ -218,15 +209,6 @@ describe('a stop that hands over', () => {
         ?.map(({ market, why }) => `${market} ${why}`)
         .toSorted(),
     ).toEqual(['LONG unrenewed', 'OTHER unrenewed', 'SHORT policy']);
-  });
-
-  test('tries the last renewal again inside the budget', () => {
-    const driver = armed({ markets: ['AAA:60'] });
-    driver.stop('handoff');
-    driver.settle(driver.takeOne(), HTTP_500);
-    driver.live(7000);
-    expect(driver.notices('renewed')).toHaveLength(2);
-    expect(driver.finished()).toHaveLength(1);
   });
 
   test('reports a lapse once where no last renewal came in time', () => {

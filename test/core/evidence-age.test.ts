@@ -17,14 +17,6 @@ describe('evidence counts from when it was given', () => {
     expect(stateOf(driver)).toBe('stale');
   });
 
-  test('so that what is older than its lifetime revives nobody', () => {
-    const driver = watched(10_000);
-    driver.live(11_000);
-    expect(stateOf(driver)).toBe('stale');
-    beat(driver, 10_500);
-    expect(stateOf(driver)).toBe('stale');
-  });
-
   test('and what is older than the newest takes nothing back', () => {
     const driver = watched(10_000);
     driver.live(8000);

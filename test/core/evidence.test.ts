@@ -246,15 +246,6 @@ describe('a timer that nobody renews any more', () => {
     expect(driver.notices('fired')[0]?.firedByWallMs).toBeLessThanOrEqual(firesByWallMs);
   });
 
-  test('is not said to have fired after a goodbye that deleted it', () => {
-    const driver = watched({ markets: ['AAA:30'] });
-    driver.live(5000);
-    driver.say('goodbye');
-    driver.live(60_000);
-    expect(driver.notices('deleted')).toHaveLength(1);
-    expect(driver.notices('fired')).toEqual([]);
-  });
-
   test('says it again for the next timer', () => {
     const driver = watched({ markets: ['AAA:30'] });
     driver.live(90_000);

@@ -73,18 +73,6 @@ describe('a refused market', () => {
     expect(driver.notices('refused')).toHaveLength(1);
   });
 
-  test('whose second look is good was never refused', () => {
-    const driver = createDriver();
-    driver.arm();
-    for (let round = 0; round < 4; round += 1) {
-      driver.live(6000);
-      driver.wait(6000);
-      const [first] = driver.take();
-      if (first !== undefined) driver.settle(first, NO_MARKET);
-    }
-    expect(driver.notices('refused')).toEqual([]);
-  });
-
   test('gets no second look by two requests that were on their way together', () => {
     const driver = createDriver({ nonce: 'window' });
     driver.arm();

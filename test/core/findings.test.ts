@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
+import { createDriver, LOST, SERVER_EPOCH } from './driver.ts';
 
 test('a stray delete that could still land when the renewal was written leaves nothing guaranteed', () => {
   const driver = createDriver({ markets: ['AAA:60'], nonce: 'window' });
@@ -23,31 +23,6 @@ test('a stray delete that could still land when the renewal was written leaves n
   // The exchange takes the renewal, then the delete, and then the answer arrives.
   driver.apply(last);
   expect(driver.statusOf()?.guaranteedMs).toBeNull();
-});
-
-test('nobody is certain of a lapse that a renewal overtaken in a nonce window has bridged', () => {
-  const driver = createDriver({ markets: ['AAA:5'], nonce: 'window' });
-  driver.arm();
-  driver.live(10_000);
-  driver.wait(2900);
-  const [older, newer] = driver.take();
-  if (older === undefined || newer === undefined) throw new Error('two renewals were expected');
-  const at = SERVER_EPOCH + 12;
-  driver.apply(newer, { startTime: at });
-  // Carried out behind the newer one: the timer lasts until at + 6.
-  driver.apply(older, { startTime: at + 1 });
-  let next: Write | undefined;
-  for (let round = 0; round < 200 && next === undefined; round += 1) {
-    driver.wait(50);
-    for (const write of driver.take()) {
-      if (driver.sinceStartMs() >= 17_400) next ??= write;
-      else driver.settle(write, NOT_SENT);
-    }
-  }
-  if (next === undefined) throw new Error('no renewal');
-  // The exchange rounds up.
-  driver.apply(next, { startTime: at + 6 });
-  expect(driver.notices('lapsed').map(({ certainty }) => certainty)).not.toContain('certain');
 });
 
 test('what may still land counts from when the first byte left', () => {

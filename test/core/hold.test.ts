@@ -98,17 +98,6 @@ describe('arm', () => {
     expect(driver.takeOne().timeoutSeconds).toBe(60);
   });
 
-  test('guarantees nothing while a delete of unknown outcome may still land behind the renewal', () => {
-    const driver = armed({ nonce: 'window' });
-    driver.operate('disarm');
-    driver.settle(driver.takeOne(), LOST);
-    driver.operate('arm');
-    driver.live(5000);
-    expect(driver.statusOf()?.guaranteedMs).toBeNull();
-    driver.live(7000);
-    expect(driver.progress('arm').state).toBe('done');
-  });
-
   test('asks the exchange at once about a market that it refused', () => {
     const driver = createDriver();
     driver.tick();

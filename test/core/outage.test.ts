@@ -131,16 +131,6 @@ describe('no outage', () => {
     expect(began(three(failed('aborted', false)).driver)).toBe(0);
   });
 
-  test('is what was written before the last answer and times out after it', () => {
-    const { driver, all } = three(null, { markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
-    // The markets' next attempts are answered while the lost ones are still in flight.
-    driver.live(2800, 10, (write) => driver.apply(write));
-    const before = began(driver);
-    expect(isOut(driver)).toBe(false);
-    for (const write of all) driver.settle(write, LOST);
-    expect([isOut(driver), began(driver)]).toEqual([false, before]);
-  });
-
   test('is a market that fails alone, because another one failed before the last answer', () => {
     const driver = createDriver({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' });
     driver.arm();

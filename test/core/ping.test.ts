@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver, type Driver, NO_MARKET, NOT_SENT, ping } from './driver.ts';
+import { createDriver, type Driver, NOT_SENT, ping } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
 
@@ -69,16 +69,6 @@ test('pings that come back let a failing market try again at once, and pings tha
   expect(driver.take()).toEqual([]);
   ping(driver, true);
   expect(driver.takeOne().market).toBe('AAA');
-});
-
-test('pings that come back hurry no market that the exchange has refused', () => {
-  const driver = createDriver({ markets: ['AAA:60', 'BBB:60'] });
-  driver.tick();
-  driver.settle(driver.takeOne(), NO_MARKET);
-  driver.apply(driver.takeOne());
-  ping(driver, false);
-  ping(driver, true);
-  expect(driver.take()).toEqual([]);
 });
 
 test('pings say when the address goes and comes', () => {

@@ -8,7 +8,6 @@ import {
   type Driver,
   HTTP_500,
   LOST,
-  NO_MARKET,
   NOT_SENT,
   SERVER_EPOCH,
   watched,
@@ -225,16 +224,6 @@ test('two refusals of the key with a success between them are no two in a row', 
     else driver.settle(write, outcome);
   }
   expect(driver.notices('unauthorised')).toEqual([]);
-});
-
-test('a refused market that an operator arms gets its second look again', () => {
-  const driver = armed();
-  driver.suffer(20_000, NO_MARKET);
-  expect(driver.statusOf()?.state).toBe('rejected');
-  driver.take();
-  driver.operate('arm');
-  driver.settle(driver.takeOne(), NO_MARKET);
-  expect(driver.statusOf()?.state).not.toBe('rejected');
 });
 
 test('a trip that is taken back before it could be written is not written, whatever became of the bot', () => {

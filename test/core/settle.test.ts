@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, HTTP_500, LOST, SERVER_EPOCH } from './driver.ts';
+import { createDriver, HTTP_500, SERVER_EPOCH } from './driver.ts';
 
 /** A market of 60 s whose second renewal was written on time and is unanswered. */
 function second() {
@@ -48,18 +48,6 @@ describe('a confirmation', () => {
     driver.live(6000);
     expect(driver.notices('recovered')).toHaveLength(1);
     expect(driver.notices('renewed').at(-1)?.cycleMs).toBe(20);
-  });
-
-  test('of an attempt before the last one makes the late failure of the last one a new streak', () => {
-    const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
-    driver.arm();
-    driver.wait(1000);
-    const first = driver.takeOne();
-    driver.wait(1000);
-    const last = driver.takeOne();
-    driver.apply(first);
-    driver.settle(last, LOST);
-    expect(driver.statusOf()?.failureStreak).toBe(1);
   });
 
   test('is remembered for the status page: sixty at most', () => {
