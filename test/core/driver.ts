@@ -3,7 +3,7 @@ import { createState } from '../../src/core/commands.ts';
 import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import { type Awaited, progressOf } from '../../src/core/progress.ts';
-import type { CoreState, MarketState } from '../../src/core/state.ts';
+import type { CoreState } from '../../src/core/state.ts';
 import { mayWrite, noteSigned, step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { describe } from '../../src/core/view.ts';
@@ -18,7 +18,7 @@ export const SERVER_EPOCH = 1_700_000_000;
 const START: Instant = { monoMs: 5000, bootMs: 9000, wallMs: SERVER_EPOCH * 1000 };
 
 /**
- * The core by itself, by hand: nothing is answered unless a test says so.  Times are milliseconds since the start. In a
+ * The core by itself, by hand: nothing is answered unless a test says so. Times are milliseconds since the start. In a
  * nonce window a new life waits until nothing of an earlier one can arrive; there was none unless a test says so.
  */
 export function createDriver(options: SettingsOptions = {}, { earlierLife = false } = {}) {
@@ -80,7 +80,11 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
       return feed({ kind: 'reload', settings: coreSettings(changed) });
     },
     /** How far what somebody waits for has come. */
-    progress: (awaited: Awaited, market = 'AAA') => progressOf(state, awaited, driver.market(market)),
+    progress(awaited: Awaited, name = 'AAA') {
+      const market = state.byName.get(name);
+      if (market === undefined) throw new Error(`no market ${name}`);
+      return progressOf(state, awaited, market);
+    },
     stop: (policy: 'delete' | 'keep' | 'handoff' = 'delete') =>
       feed({ kind: 'stop', policy, why: 'SIGTERM' }),
     /** What an operator sees. */
@@ -184,12 +188,10 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
       seen = writes.length;
       return fresh.map(({ timeoutSeconds }) => timeoutSeconds);
     },
-    market: (name: string): MarketState => {
-      const market = state.byName.get(name);
-      if (market === undefined) throw new Error(`no market ${name}`);
-      return market;
-    },
-    notices: <Kind extends Notice['kind']>(kind: Kind): NoticeOf<Kind>[] => noticesIn(effects, kind),
+    notices: <Kind extends Notice['kind']>(kind: Kind): NoticeOf<Kind>[] =>
+      effects.flatMap((effect) =>
+        effect.kind === 'notice' && effect.notice.kind === kind ? [effect.notice as NoticeOf<Kind>] : [],
+      ),
     finished: () => effects.find((effect) => effect.kind === 'finished')?.left ?? null,
   };
   return driver;
@@ -216,15 +218,6 @@ export function watched(options: SettingsOptions = {}): Driver {
 export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {
   const reason = ok ? null : 'network';
   return driver.feed({ kind: 'pinged', base, ok, latencyMs: 5, reason, detail: ok ? '' : 'no pong' });
-}
-
-export function noticesIn<Kind extends Notice['kind']>(
-  effects: readonly Effect[],
-  kind: Kind,
-): NoticeOf<Kind>[] {
-  return effects.flatMap((effect) =>
-    effect.kind === 'notice' && effect.notice.kind === kind ? [effect.notice as NoticeOf<Kind>] : [],
-  );
 }
 
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;

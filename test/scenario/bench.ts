@@ -228,7 +228,7 @@ export function createBench(options: BenchOptions = {}) {
       keeper.start();
       bench.run(forMs);
     },
-    at: timeline.at,
+    at: (atMs: number, run: () => void) => timeline.at(atMs, run),
     /** From now on for so long, requests (of these markets, or of all) meet this fate. */
     strike(fate: Fate, forMs: number, ...markets: readonly string[]): void {
       const fromMs = timeline.nowMs();
