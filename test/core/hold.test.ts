@@ -236,28 +236,19 @@ describe('pause', () => {
 });
 
 describe('trip', () => {
-  test('cuts the timer to 5 s once, and renews it no more', () => {
-    const driver = armed();
+  const stages: readonly [string, (driver: Driver) => unknown][] = [
+    ['of a bot that lives', () => {}],
+    ['that was deleted, for the orders shall go', (driver) => [driver.operate('disarm'), driver.live(1000)]],
+    ['of a dead bot', (driver) => driver.say('fail')],
+  ];
+  test.each(stages)('cuts the timer %s to 5 s, once, and renews it no more', (_what, prepare) => {
+    const driver = beating({ ttlMs: 600_000 });
+    prepare(driver);
     driver.operate('trip');
     expect(driver.written(30_000)).toEqual([5]);
     expect(driver.notices('tripped')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
     expect(driver.progress('trip').state).toBe('done');
-  });
-
-  test('makes a timer where none is, for the orders shall go', () => {
-    const driver = armed();
-    driver.operate('disarm');
-    driver.live(1000);
-    driver.operate('trip');
-    expect(driver.written(10_000)).toEqual([5]);
-  });
-
-  test('works for a dead bot', () => {
-    const driver = beating();
-    driver.say('fail');
-    driver.operate('trip');
-    expect(driver.written(10_000)).toEqual([5]);
   });
 
   test.each([true, false])(

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createDriver, type Driver } from './driver.ts';
 
 const CONNECTIONS = 64;
@@ -54,15 +54,15 @@ function workOf(count: number, nonce: 'increasing' | 'window') {
   return { order, answers: read() };
 }
 
-test.each(['increasing', 'window'] as const)(
-  'while thousands wait for lanes, an answer costs the same, however many they are (%s nonces)',
-  (nonce) => {
-    const few = workOf(1000, nonce);
-    const many = workOf(4000, nonce);
+describe.each(['increasing', 'window'] as const)('while thousands wait for lanes, nonces %s', (nonce) => {
+  const few = workOf(1000, nonce);
+  const many = workOf(4000, nonce);
+
+  test('an answer costs the same, however many they are, and their order as much as they are', () => {
     expect(many.answers.markets).toBeLessThan(1.1 * few.answers.markets);
     expect(many.answers.attempts).toBeLessThan(1.1 * few.answers.attempts);
     // The order of four times as many has a few more comparisons; lanes are looked for once.
     expect(many.order.markets).toBeLessThan(5 * few.order.markets);
     expect(many.order.attempts).toBeLessThan(1.1 * few.order.attempts);
-  },
-);
+  });
+});

@@ -6,7 +6,6 @@ import { HTTP_500, NOT_SENT } from '../core/driver.ts';
 import { type Bench, createBench, type Fate, gapsBetween, many, TWO_ADDRESSES } from './bench.ts';
 
 const BLACK_HOLE: Fate = { kind: 'lost' };
-const SILENT_SUCCESS: Fate = { kind: 'lost', applied: true };
 const AT_ONCE: Fate = { kind: 'fails', outcome: NOT_SENT };
 const GATEWAY: Fate = { kind: 'fails', outcome: HTTP_500 };
 const fates: readonly [string, Fate][] = [
@@ -172,15 +171,6 @@ describe('answers that come and go', () => {
       ),
     );
     expect(busiest).toBeLessThanOrEqual(100);
-  });
-
-  test('for long make a lapse possible, never certain, while lost answers may have been carried out', () => {
-    const bench = createBench({ markets: many(2, 10), nonce: 'window' });
-    bench.start(5000);
-    bench.strike(SILENT_SUCCESS, 30_000);
-    bench.run(40_000);
-    for (const { certainty } of bench.noticesOf('lapsed')) expect(certainty).toBe('possible');
-    expect(bench.book.fired).toEqual([]);
   });
 });
 

@@ -61,18 +61,14 @@ describe('a stop', () => {
   });
 });
 
-describe('a stop that keeps', () => {});
-
-describe('a stop that hands over', () => {
-  test('leaves every timer with nearly all of its time', () => {
-    const bench = running({}, 10_900);
-    const { left, atMs } = stopped(bench, 'handoff');
-    expect(left.map(({ why }) => why)).toEqual(Array(5).fill('policy'));
-    bench.run(100_000);
-    expect(bench.book.fired).toHaveLength(5);
-    for (const fired of bench.book.fired) expect(fired.atMs).toBeGreaterThan(atMs + 58_000);
-    expect(bench.writes.some(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(false);
-  });
+test('a stop that hands over leaves every timer with nearly all of its time', () => {
+  const bench = running({}, 10_900);
+  const { left, atMs } = stopped(bench, 'handoff');
+  expect(left.map(({ why }) => why)).toEqual(Array(5).fill('policy'));
+  bench.run(100_000);
+  expect(bench.book.fired).toHaveLength(5);
+  for (const fired of bench.book.fired) expect(fired.atMs).toBeGreaterThan(atMs + 58_000);
+  expect(bench.writes.some(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(false);
 });
 
 test('whatever the trouble, a timer that is armed after the end was named, and none fires later than was said', () => {
