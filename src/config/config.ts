@@ -115,7 +115,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     ping: { everyMs: pingMs, timeoutMs: Math.min(pingMs, LONGEST_PING_MS) },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
-    movedAway: config.fleet.map(({ market }) => market).filter((market) => !own.has(market)),
+    elsewhere: config.fleet.filter(({ market }) => !own.has(market)),
   };
 }
 

@@ -8,7 +8,7 @@ import {
   type Policy,
   say,
 } from './events.ts';
-import { follow, hold } from './goal.ts';
+import { follow, hold, isAlive } from './goal.ts';
 import { askFor, hurry } from './next.ts';
 import type { LeftArmed } from './notice.ts';
 import { carriedPerSecond } from './promise.ts';
@@ -96,7 +96,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
   return state;
 }
 
-/** A bot that has not been heard of has its start-up grace from now on. */
+/** A bot that is not known has its start-up grace from now on. */
 function meetBots(state: CoreState): void {
   const { markets, liveness } = state.settings;
   for (const { bot } of markets)
@@ -110,6 +110,17 @@ function meetBots(state: CoreState): void {
       });
 }
 
+/**
+ * A bot that no market names can say nothing, and its silence means nothing: when it is named again it is met anew. A
+ * dead one stays dead until it speaks: it must not be given a new start-up grace.
+ */
+function forgetBots(state: CoreState): void {
+  const markets = [...state.markets.map(({ settings }) => settings), ...state.settings.elsewhere];
+  const named = new Set(markets.map(({ bot }) => bot));
+  for (const [name, bot] of state.bots)
+    if (!named.has(name) && bot.state !== 'failed' && bot.state !== 'stale') state.bots.delete(name);
+}
+
 /** A market that nothing is known about, but for what it may have left behind: its timer, and requests on their way. */
 function createMarket(state: CoreState, settings: MarketSettings): MarketState {
   const market = new MarketState(settings, state.now.monoMs);
@@ -120,7 +131,8 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
     state.leftBehind.delete(settings.market);
     market.belief = belief;
     tidy(state, market);
-    if (awakeSlackMs(state, market) <= 0) belief.server = null;
+    market.overdueSaid = awakeSlackMs(state, market) <= 0;
+    if (market.overdueSaid) belief.server = null;
   }
   return market;
 }
@@ -147,7 +159,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     return known;
   });
   const configured = new Set(settings.markets.map(({ market }) => market));
-  const moved = new Set(settings.movedAway);
+  const moved = new Set(settings.elsewhere.map(({ market }) => market));
   const removed: string[] = [];
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
   for (const market of going) {
@@ -160,6 +172,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     else market.leaving = 'removed';
   }
   setMarkets(state, [...staying, ...going]);
+  forgetBots(state);
   for (const market of state.markets) follow(state, market);
   planPeriods(state, carriedPerSecond(settings, state.answerMs));
   say(out, { kind: 'reloaded', added, removed, changed });
@@ -200,11 +213,12 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const how = howGone(market, isGone);
     say(out, { kind: 'removed', market: name, how });
   }
-  if (gone.size > 0)
-    setMarkets(
-      state,
-      state.markets.filter((market) => !gone.has(market)),
-    );
+  if (gone.size === 0) return;
+  setMarkets(
+    state,
+    state.markets.filter((market) => !gone.has(market)),
+  );
+  forgetBots(state);
 }
 
 function howGone({ goal, reached, heldUntilAwakeMs }: MarketState, isGone: boolean) {
@@ -228,6 +242,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
     kind: 'stopping',
     policy,
     startedAwakeMs: awakeMs(state),
+    living: new Set([...state.bots.values()].filter((bot) => isAlive(state, bot))),
     evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
     budgetEndMs: monoMs + budgetMs,
   };
@@ -291,7 +306,7 @@ function isUnheard(
     return false;
   if (bot === undefined || liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye')
     return false;
-  return bot.lastAwakeMs <= phase.startedAwakeMs && bot.lastAwakeMs + liveness.ttlMs >= phase.startedAwakeMs;
+  return bot.lastAwakeMs <= phase.startedAwakeMs && phase.living.has(bot);
 }
 
 /** When the stop must be judged again at the latest. */

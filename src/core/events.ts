@@ -96,10 +96,10 @@ export interface CoreSettings {
   /** Longest time that a written request can travel and still be carried out. */
   readonly requestLifetimeMs: number;
   /**
-   * Markets that belong to another shard since the last reload: one that leaves and is named here is renewed once more
-   * and left to the other shard, whatever the policy.
+   * Markets that belong to another shard: one that leaves and is named here is renewed once more and left to the other
+   * shard, whatever the policy. Their bots are heard here as well.
    */
-  readonly movedAway: readonly string[];
+  readonly elsewhere: readonly Pick<MarketSettings, 'market' | 'bot'>[];
 }
 
 /** What a bot says of itself: it lives, it ends on purpose, or it is broken and nothing shall be renewed for it. */

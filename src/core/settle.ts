@@ -149,9 +149,10 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   // What a late answer tells of while nobody wants the timer fires on purpose; a lapse before that was told of.
   market.firesOnPurpose =
     market.goal !== 'guard' && (lapse !== null || !hadTimer || awakeSlackMs(state, market) > 0);
-  market.overdueSaid = false;
+  // An answer that comes too late arms nothing.
+  if (awakeSlackMs(state, market) > 0) market.overdueSaid = false;
   stats.renewals += 1;
-  stats.lastConfirmedMs = monoMs;
+  stats.lastConfirmedMs = attempt.at.monoMs;
   stats.lastDurationMs = durationMs;
 }
 
@@ -451,6 +452,10 @@ export function pingBases(state: CoreState, out: Effect[]): void {
 export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
+  const sentMs = state.now.monoMs - event.latencyMs;
+  // One that was sent before the last that told something, and is given up only now, is no news.
+  if (!event.ok && sentMs < base.pingedMs) return;
+  base.pingedMs = sentMs;
   const changed = base.ping?.ok !== event.ok;
   const cameBack = base.ping?.ok === false && event.ok;
   base.ping = event;

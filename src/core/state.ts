@@ -77,6 +77,7 @@ export class MarketStats {
   renewals = 0;
   failures = 0;
   lapses = 0;
+  /** When the last confirmed request was written. */
   lastConfirmedMs = Number.NEGATIVE_INFINITY;
   lastDurationMs: number | null = null;
   slackHistory: number[] = [];
@@ -156,6 +157,8 @@ export class BaseState {
   readonly url: string;
   /** What its last ping came to; null before the first. */
   ping: Pinged | null = null;
+  /** When that was sent. */
+  pingedMs = Number.NEGATIVE_INFINITY;
   nextPingMs: number;
   /** Failures since the last answer of the API. */
   failures = 0;
@@ -191,6 +194,8 @@ export type Phase =
       readonly kind: 'stopping';
       readonly policy: Policy;
       readonly startedAwakeMs: number;
+      /** Bots that seemed to live then. */
+      readonly living: ReadonlySet<BotState>;
       /** Until then evidence is waited for that is newer than the stop. */
       readonly evidenceUntilMs: number;
       readonly budgetEndMs: number;
@@ -218,7 +223,7 @@ export class CoreState {
   /** What may still happen at the exchange to markets that a reload took out. */
   readonly leftBehind = new Map<string, Belief>();
   readonly bases: readonly BaseState[];
-  /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
+  /** Those that markets name, and the dead ones that any ever named. */
   readonly bots = new Map<string, BotState>();
   readonly key: KeyState;
   /** What is on its way, the oldest first. */

@@ -58,7 +58,7 @@ describe('where a value comes from', () => {
       ping: { everyMs: 5000, timeoutMs: 3000 },
       cancellationDelayMs: 0,
       requestLifetimeMs: 10_000,
-      movedAway: [],
+      elsewhere: [],
     });
   });
 

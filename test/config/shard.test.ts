@@ -43,8 +43,8 @@ describe('a shard', () => {
     expect(configs.flatMap(({ markets }) => namesOf(markets)).sort()).toEqual(SOME.toSorted());
     for (const config of configs) {
       expect(namesOf(config.fleet)).toEqual(SOME);
-      const { movedAway, markets } = toCoreSettings(config, []);
-      expect([...movedAway, ...namesOf(markets)].sort()).toEqual(SOME.toSorted());
+      const { elsewhere, markets } = toCoreSettings(config, []);
+      expect([...namesOf(elsewhere), ...namesOf(markets)].sort()).toEqual(SOME.toSorted());
     }
   });
 

@@ -6,16 +6,19 @@ export function marketOf(text: string, types: MarketSettings['types'] = null): M
   return { market, timeoutMs: Number(timeoutSeconds) * 1000, types, renewEveryMs: null, bot };
 }
 
-export interface SettingsOptions extends Partial<Omit<CoreSettings, 'markets' | 'liveness' | 'shutdown'>> {
+export interface SettingsOptions
+  extends Partial<Omit<CoreSettings, 'markets' | 'elsewhere' | 'liveness' | 'shutdown'>> {
   /** Markets in the form of `marketOf`; default: one of 60 s. */
   readonly markets?: readonly (string | MarketSettings)[];
+  /** Those of other shards, in the same form. */
+  readonly elsewhere?: readonly string[];
   readonly liveness?: Partial<CoreSettings['liveness']>;
   readonly shutdown?: Partial<CoreSettings['shutdown']>;
 }
 
 /** The defaults of the configuration, changed where a test says so. */
 export function coreSettings(options: SettingsOptions = {}): CoreSettings {
-  const { markets = ['AAA'], liveness, shutdown, ...rest } = options;
+  const { markets = ['AAA'], elsewhere = [], liveness, shutdown, ...rest } = options;
   return {
     nonce: 'increasing',
     bases: ['https://exchange.example'],
@@ -26,7 +29,7 @@ export function coreSettings(options: SettingsOptions = {}): CoreSettings {
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
-    movedAway: [],
+    elsewhere: elsewhere.map((text) => marketOf(text)),
     ...rest,
     markets: markets.map((market) => (typeof market === 'string' ? marketOf(market) : market)),
     liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire', ...liveness },

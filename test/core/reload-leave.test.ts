@@ -97,12 +97,12 @@ describe('a market that leaves', () => {
   test('for another shard is not said to be handed off, or left armed, where it was not', () => {
     const deleted = armed();
     deleted.operate('disarm', ['AAA']);
-    takeOut(deleted, { movedAway: ['AAA'] });
+    takeOut(deleted, { elsewhere: ['AAA'] });
     deleted.live(1000);
     expect(removed(deleted)).toEqual(['AAA deleted']);
 
     const unrenewed = armed();
-    takeOut(unrenewed, { movedAway: ['AAA'] });
+    takeOut(unrenewed, { elsewhere: ['AAA'] });
     unrenewed.suffer(80_000, NOT_SENT);
     expect(removed(unrenewed)).toEqual(['AAA kept']);
   });
@@ -113,7 +113,7 @@ describe('a market that leaves', () => {
     driver.suffer(7000, null);
     driver.say('fail');
     driver.operate('disarm', ['AAA']);
-    takeOut(driver, { ...WATCHED, movedAway: ['AAA'] });
+    takeOut(driver, { ...WATCHED, elsewhere: ['AAA'] });
     driver.say('beat');
     answerAll(driver, LOST);
     driver.live(5000);
@@ -135,8 +135,8 @@ describe('a market that leaves', () => {
     takeOut(driver);
     driver.settle(driver.takeOne(), LOST);
     const { length } = driver.of('AAA');
-    for (const movedAway of [['AAA'], [], ['AAA']]) {
-      takeOut(driver, { movedAway });
+    for (const elsewhere of [['AAA'], [], ['AAA']]) {
+      takeOut(driver, { elsewhere });
       driver.live(1000);
     }
     expect(driver.of('AAA')).toHaveLength(length);
@@ -149,7 +149,7 @@ describe('a market that leaves', () => {
   ])('for another shard is not deleted by the reloads that follow, where it %s', (_what, reloads, asked) => {
     const driver = armed();
     driver.suffer(7000, null, 'AAA');
-    for (const movedAway of reloads) takeOut(driver, { movedAway });
+    for (const elsewhere of reloads) takeOut(driver, { elsewhere });
     answerAll(driver, LOST);
     expect(driver.written(2000, 'AAA')).toEqual(asked);
   });

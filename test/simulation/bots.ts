@@ -86,7 +86,11 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       });
       if (source === null) return;
       sources.set(host, source);
-      source.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
+      // A source looks at the bots that are configured.
+      source.start((name, says, agoMs) => {
+        const bot = bots.find((one) => botName(one) === name);
+        if (bot !== undefined && host.bots.has(bot)) host.keeper.hear(name, says, agoMs);
+      });
     },
   };
 }

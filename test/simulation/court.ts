@@ -47,8 +47,8 @@ export interface Incarnation {
   readonly clock: HostClock;
   /** What is told to it, and what it shows to operators. */
   readonly keeper: Omit<Keeper, 'state'>;
-  /** Bots that it was ever told of. */
-  readonly bots: Set<number>;
+  /** Bots that it names. */
+  bots: ReadonlySet<number>;
   /** What it believes now. */
   readonly view: () => CoreView;
   /** The settings of this daemon with these markets. */
@@ -146,6 +146,8 @@ interface EvidencePage {
   goodbyeUntilMs: number;
   lastWord: BotWord;
   saidMs: number;
+  /** It was dead when a reload took its last market: it is not met anew when one comes back. */
+  staysDead: boolean;
 }
 
 /** What bots told each daemon. True milliseconds. */
@@ -154,7 +156,7 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
   const pagesOf = perKey(({ startedMs }: Incarnation) => {
     const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
     const pages = Array.from({ length: bots }, (): EvidencePage => {
-      const said = { lastWord: 'beat', saidMs: startedMs } as const;
+      const said = { lastWord: 'beat', saidMs: startedMs, staysDead: false } as const;
       return { untilMs, sinceMs: startedMs, goodbyeUntilMs: Number.NEGATIVE_INFINITY, ...said };
     });
     all.push(pages);
@@ -169,9 +171,17 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
   return {
     begin: (by: Incarnation) => void pagesOf(by),
     of: (by: Incarnation, bot: number): Readonly<EvidencePage> => pageOf(by, bot),
-    /** The daemon hears of a bot for the first time: its start-up grace begins. */
+    /** A daemon that does not name a bot any more does not hear it. */
+    dismiss: (by: Incarnation, bot: number): void => {
+      const page = pageOf(by, bot);
+      page.staysDead = page.untilMs < nowMs() && page.goodbyeUntilMs !== Number.POSITIVE_INFINITY;
+    },
+    /** The daemon hears of a bot for the first time, or of one that it has forgotten: its start-up grace begins. */
     introduce: (by: Incarnation, bot: number): void => {
-      if (watched) Object.assign(pageOf(by, bot), { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
+      const page = pageOf(by, bot);
+      if (page.staysDead) return;
+      page.goodbyeUntilMs = until(false, page.goodbyeUntilMs, nowMs());
+      if (watched) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
     },
     /** True where the word before holds no more: the first beat after another word, or a failure. */
     hear(by: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {

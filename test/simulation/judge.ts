@@ -112,6 +112,8 @@ export function createJudge(world: JudgedWorld) {
     onBack: evidence.takeBackGoodbye,
     /** A reload made the bot known to the daemon. */
     onIntroduced: evidence.introduce,
+    /** No market names the bot any more. */
+    onDismissed: evidence.dismiss,
     /** A bot's word reaches the daemon; it was said at `saidMs`. */
     onEvidence(by: Incarnation, bot: number, says: BotWord, saidMs: number): void {
       // Back after a goodbye, whatever it said since: its timers are wanted again.

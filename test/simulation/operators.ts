@@ -159,9 +159,9 @@ function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge)
     }
   }
   const isKnown = ({ market }: PlannedMarket) => markets.some((one) => one.market === market);
-  for (const { bot } of [...shared.own, ...shared.elsewhere.filter(isKnown)]) {
-    if (!host.bots.has(bot)) judge.onIntroduced(host, bot);
-    host.bots.add(bot);
-  }
+  const named = new Set([...shared.own, ...shared.elsewhere.filter(isKnown)].map(({ bot }) => bot));
+  for (const bot of named) if (!host.bots.has(bot)) judge.onIntroduced(host, bot);
+  for (const bot of host.bots) if (!named.has(bot)) judge.onDismissed(host, bot);
+  host.bots = named;
   host.keeper.reload(host.configure(shared));
 }

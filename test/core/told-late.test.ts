@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { createDriver, ping } from './driver.ts';
+
+const watched = { mode: 'beat', ttlMs: 15_000, startupGraceMs: 60_000 } as const;
+
+describe('a bot whose only market had another bot for a while', () => {
+  /** `maker` says a word, loses its market to `other` for 36 s, and gets it back. */
+  function back(says: 'beat' | 'goodbye' | 'fail', onStale: 'expire' | 'trip' = 'expire') {
+    const liveness = { ...watched, onStale };
+    const driver = createDriver({ markets: ['AAA:60:other', 'BBB:60:maker'], liveness });
+    driver.live(1000);
+    for (const bot of ['other', 'maker']) driver.say('beat', bot);
+    if (says !== 'beat') driver.say(says, 'maker');
+    driver.live(1000);
+    const beatFor = (forMs: number) => {
+      for (let waitedMs = 0; waitedMs < forMs; waitedMs += 4000) {
+        driver.say('beat', 'other');
+        driver.live(4000);
+      }
+    };
+    driver.reload({ markets: ['AAA:60:other', 'BBB:60:other'], liveness });
+    beatFor(36_000);
+    driver.reload({ markets: ['AAA:60:other', 'BBB:60:maker'], liveness });
+    return { driver, beatFor };
+  }
+
+  test.each(['beat', 'goodbye'] as const)(
+    'could say nothing meanwhile: after a %s of before it has a new start-up grace, and no longer',
+    (says) => {
+      const { driver, beatFor } = back(says);
+      beatFor(56_000);
+      const { writes } = driver;
+      expect(driver.statusOf('BBB')?.state).toBe('armed');
+      expect(writes.filter(({ market, atMs }) => market === 'BBB' && atMs > 38_000)).not.toHaveLength(0);
+      expect(
+        writes.filter(({ timeoutSeconds, atMs }) => timeoutSeconds === null && atMs > 38_000),
+      ).toHaveLength(0);
+      beatFor(8000);
+      expect(driver.statusOf('BBB')?.wanted).toBe(false);
+    },
+  );
+
+  test('stays dead where it had failed before', () => {
+    const { driver, beatFor } = back('fail');
+    const { length } = driver.writes;
+    beatFor(20_000);
+    expect(driver.writes.slice(length).map(({ market }) => market)).not.toContain('BBB');
+  });
+
+  test('is not taken for dead under onStale: trip', () => {
+    const { driver } = back('beat', 'trip');
+    driver.live(5000);
+    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
+  });
+});
+
+test('a stop names nothing of a bot that was silent long before it, also where its lifetime became longer since', () => {
+  const markets = ['AAA:5'];
+  const driver = createDriver({ markets, liveness: { ...watched, ttlMs: 3000 } });
+  driver.live(1000);
+  driver.say('beat');
+  driver.live(20_000);
+  expect(driver.notices('fired')).toHaveLength(1);
+  driver.reload({ markets, liveness: { ...watched, ttlMs: 300_000 } });
+  driver.stop();
+  driver.live(10_000);
+  expect(driver.finished()).toEqual([]);
+});
+
+test('a lapse in a stall is told once, with the time since the renewal before it was written', () => {
+  const driver = createDriver({ markets: ['AAA:5'] });
+  driver.live(3300, 20);
+  driver.wait(1000);
+  const [late] = driver.take();
+  if (late === undefined) throw new Error('no renewal was written');
+  driver.move({ monoMs: 9000 });
+  driver.tick();
+  driver.apply(late, { startTime: 1_700_000_004 });
+  driver.live(1000, 500);
+  expect(driver.notices('overdue')).toHaveLength(1);
+  expect(driver.notices('lapsed')).toHaveLength(1);
+  expect(driver.notices('lapsed')[0]?.gapMs).toBeGreaterThan(9000);
+});
+
+test('a market that another shard gives back is overdue only once it was armed here', () => {
+  const driver = createDriver({ markets: ['AAA:5', 'BBB'] });
+  driver.live(3000);
+  driver.reload({ markets: ['BBB'], elsewhere: ['AAA'] });
+  driver.live(8000);
+  driver.reload({ markets: ['AAA:5', 'BBB'] });
+  driver.live(10_000);
+  expect(driver.notices('overdue')).toEqual([]);
+  expect(driver.statusOf('AAA')?.state).toBe('armed');
+});
+
+test('a ping that fails after a later one was answered is no news', () => {
+  const driver = createDriver();
+  driver.tick();
+  ping(driver, false);
+  driver.wait(4000);
+  ping(driver, true);
+  driver.wait(500);
+  const detail = 'no answer within 3000 ms';
+  driver.feed({ kind: 'pinged', base: 0, ok: false, latencyMs: 3000, reason: 'timeout', detail });
+  expect(driver.look().bases[0]).toMatchObject({ up: true });
+  expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, true]);
+});
