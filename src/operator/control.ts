@@ -7,7 +7,15 @@ import { didYouMean } from '../util/nearest.ts';
 import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
-import { EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
+import {
+  countAhead,
+  EVERY_HEADER,
+  type ListenOptions,
+  limitConnections,
+  MAX_AHEAD,
+  SCHEMAS,
+  unansweredOn,
+} from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
 interface ControlOptions extends ListenOptions {
@@ -24,8 +32,6 @@ const RECEIVE_MS = 5000;
 const KEEP_ALIVE_MS = 75_000;
 /** Longer than any request is waited for. */
 const IDLE_MS = 90_000;
-/** Requests that one connection may send ahead without waiting for their replies. */
-const MAX_AHEAD = 16;
 
 const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=utf-8' } as const;
 
@@ -38,13 +44,10 @@ export function startControl(options: ControlOptions) {
 }
 
 class Talk {
-  unanswered = 0;
-  /** Of those, the requests that have begun to change something. */
+  /** Requests that have begun to change something. */
   begun = 0;
   /** The last bytes could not be read: commands that have not begun are dropped. */
   broken = false;
-  /** Too many requests were sent ahead: one refusal says so, and the rest is ignored. */
-  over = false;
 }
 const talks = new WeakMap<Socket, Talk>();
 
@@ -73,7 +76,7 @@ function createListener(
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
     frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),
   });
-  const isBusy = (socket: Socket) => talkOf(socket).unanswered > 0;
+  const isBusy = (socket: Socket) => unansweredOn(socket) > 0;
   const onRefused = () => sources.onRefused('too_many_connections');
   limitConnections(app.server, sources.clock, options, isBusy, onRefused);
   app.addHook('onRequest', async (request, reply) => {
@@ -87,15 +90,11 @@ function createListener(
         return !talk.broken;
       },
     };
-    talk.unanswered += 1;
-    reply.raw.once('close', () => {
-      talk.unanswered -= 1;
-    });
-    if (talk.over) return reply.hijack();
+    const ahead = countAhead(socket, reply.raw);
+    if (ahead === 'ignored') return reply.hijack();
     // A refused client keeps no connection: there are too few of them.
     void reply.header('connection', 'close');
-    if (talk.unanswered > MAX_AHEAD) {
-      talk.over = true;
+    if (ahead === 'last') {
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }

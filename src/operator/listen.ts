@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { Ajv } from 'ajv';
 import type { FastifyServerOptions } from 'fastify';
@@ -107,6 +107,25 @@ export function limitConnections(
     onRefused();
     makeRoom();
   });
+}
+
+/** Requests that one connection may send ahead without waiting for their replies. */
+export const MAX_AHEAD = 16;
+const unanswered = new WeakMap<Socket, number>();
+
+/** Requests of this connection that wait for their replies; infinitely many where too many were sent ahead. */
+export const unansweredOn = (socket: Socket): number => unanswered.get(socket) ?? 0;
+
+/**
+ * Counts a request until its reply is sent. `last`: it is one more than may be sent ahead; end the connection.
+ * `ignored`: it comes behind such a one.
+ */
+export function countAhead(socket: Socket, reply: ServerResponse): 'goes' | 'last' | 'ignored' {
+  const count = unansweredOn(socket) + 1;
+  unanswered.set(socket, count > MAX_AHEAD ? Number.POSITIVE_INFINITY : count);
+  if (count === Number.POSITIVE_INFINITY) return 'ignored';
+  reply.once('close', () => unanswered.set(socket, unansweredOn(socket) - 1));
+  return count > MAX_AHEAD ? 'last' : 'goes';
 }
 
 const ajv = new Ajv({ verbose: true, validateSchema: false });

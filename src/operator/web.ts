@@ -6,7 +6,7 @@ import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
+import { countAhead, EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { openAll } from './socket.ts';
@@ -74,6 +74,10 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     },
   });
   app.addHook('onRequest', async (request, reply) => {
+    const ahead = countAhead(request.raw.socket, reply.raw);
+    // Node keeps what it has read until the replies before it are sent: tens of thousands would stop the loop for seconds.
+    if (ahead === 'last') request.raw.socket.destroy();
+    if (ahead !== 'goes') return reply.hijack();
     void reply.headers(HEADERS).type(TEXT);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send('this listener is read-only\n');

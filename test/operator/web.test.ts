@@ -1,8 +1,19 @@
 import { describe, expect, test } from 'vitest';
+import { say } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, CONTENT_TYPE, start } from './web-fixture.ts';
 
 describe('web listener', () => {
+  test.each(['/readyz?bot=main', '/livez'])(
+    'who sends too many GET %s ahead of their answers loses the connection, and others are answered',
+    async (path) => {
+      const web = await start();
+      const heard = say(web.addresses[0], `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(5000));
+      expect((await heard).match(/HTTP\/1.1 200/g)?.length ?? 0).toBeLessThanOrEqual(16);
+      expect(await ask(web, '/livez')).toMatchObject({ status: 200 });
+    },
+  );
+
   test('metrics are text, or OpenMetrics for whoever asks for that, as Prometheus does', async () => {
     const text = 'metric_a 1\nmetric_b 2\n';
     const web = await start();
