@@ -120,8 +120,9 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const why = tidy(messageOf(error));
-    throw misuse(`the arguments are no JSON: ${why}; write an object such as '{"market":"BTC_USDT"}'`);
+    // The engine repeats a part of the text, which may be a secret.
+    const place = / at position \d+/.exec(messageOf(error))?.[0] ?? '';
+    throw misuse(`the arguments are no JSON${place}; write an object such as '{"market":"BTC_USDT"}'`);
   }
 }
 

@@ -49,7 +49,9 @@ async function buildProgram(edge: Edge, called = 'killswitchd', files = FILES): 
     .configureOutput({
       writeOut: (text) => edge.out(text.replace(/\n$/, '')),
       writeErr: (text) => edge.err(text.replace(/\n$/, '')),
-      outputError: (text, write) => write(text.replace(/^error: /, `${called}: `)),
+      // What stands behind an option that nobody knows may be a secret.
+      outputError: (text, write) =>
+        write(text.replace(/^error: /, `${called}: `).replace(/(unknown option '[^=']*)=.*'$/m, "$1'")),
     })
     .exitOverride();
   for (const { register } of await Promise.all(files.map(([, load]) => load())))

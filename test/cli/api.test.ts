@@ -162,7 +162,8 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     // As the simulated exchange calls it.
     [['kill-switch'], /did you mean syncKillSwitch\?$/],
     [[], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
-    [['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
+    [['myCodes', '{limit:1}'], /the arguments are no JSON at position 1; write an object/],
+    [['ping', 'a-secret'], /the arguments are no JSON; write an object/],
     [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],
     [['ping', '{"a":1}'], /ping takes no arguments/],
     [['orderHistory'], /--access-token-file: missing/],

@@ -94,6 +94,7 @@ test('the manual has every command, variable and exit code, and nothing that rof
 test.each([
   ['bogus', /^killswitchd: unknown command 'bogus'\nTry: killswitchd --help$/],
   ['rnu', /^killswitchd: unknown command 'rnu'\n\(Did you mean run\?\)\nTry: killswitchd --help$/],
+  ['run --api-secret=abc', /^killswitchd run: unknown option '--api-secret'\n/],
   ['run --bogus', /^killswitchd run: unknown option '--bogus'\nTry: killswitchd run --help$/],
   [
     'pause',
