@@ -91,18 +91,16 @@ test('no sliding window sees more than the limit, and half of it may go at once'
 
 test('in a nonce window no more calls are under way than there are connections, of all operations together', async () => {
   const run = open({ concurrent: 2 });
-  const told: string[] = [];
-  const job = (name: string) => async () => {
-    told.push(name);
+  let underWay = 0;
+  let most = 0;
+  const job = async () => {
+    underWay += 1;
+    most = Math.max(most, underWay);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    told.push('end');
+    underWay -= 1;
   };
-  await Promise.all([
-    run(syncKillSwitch, job('timer')),
-    run(OPERATIONS.withdrawPay, job('pay')),
-    run(ping, job('ping')),
-  ]);
-  expect(told).toEqual(['timer', 'pay', 'end', 'ping', 'end', 'end']);
+  await Promise.all([run(syncKillSwitch, job), run(OPERATIONS.withdrawPay, job), run(ping, job)]);
+  expect(most).toBe(2);
 });
 
 test('whoever has no turn in half of its time is not sent, and takes no turn from the others', async () => {
