@@ -86,7 +86,7 @@ function wire(
 
 const headers: readonly Case[] = SIGNATURE.map((header) =>
   wire(`a private request has the header ${header}`, `${header}, empty errors`, SIGNED, (side, name) => {
-    const request = requestOf(name, fieldsOf(name));
+    const request = requestOf(name);
     const { [header.toLowerCase()]: _, ...left } = request.headers;
     const { status, value } = side.send({ ...request, headers: left });
     expect(status, name).toBe(400);
@@ -104,7 +104,7 @@ const envelope: readonly Case[] = SIGNED.map((operation) => {
       const request = requestOf(name, { ...fieldsOf(name), ...flaw });
       expect(side.send(request).status, JSON.stringify(flaw)).toBe(400);
     }
-    const request = requestOf(name, fieldsOf(name));
+    const request = requestOf(name);
     expect([side.send(request).status, side.send(request).status]).toEqual([200, 429]);
   });
 });
@@ -112,12 +112,12 @@ const envelope: readonly Case[] = SIGNED.map((operation) => {
 const rules: readonly Case[] = [
   wire('another method than that of an operation is refused', METHODS, NAMES, (side, name) => {
     const method = OPERATIONS[name].method === 'GET' ? 'POST' : 'GET';
-    const { status, value } = side.send({ ...requestOf(name, fieldsOf(name)), method });
+    const { status, value } = side.send({ ...requestOf(name), method });
     expect(status, name).toBeGreaterThanOrEqual(400);
     if (method === 'POST') expect(value).toEqual({ success: false, message: expect.any(String), params: [] });
   }),
   wire('a private request says that it is JSON', 'Content-type', PRIVATE, (side, name) => {
-    const request = requestOf(name, fieldsOf(name));
+    const request = requestOf(name);
     const { 'content-type': _, ...untyped } = request.headers;
     for (const typed of [untyped, { ...untyped, 'content-type': 'text/plain' }]) {
       const { status, value } = side.send({ ...request, headers: typed });
@@ -127,7 +127,7 @@ const rules: readonly Case[] = [
     expect(side.send(request).status, name).toBe(200);
   }),
   wire('a wrong key, signature or payload is refused', SIGNATURE.join(', '), SIGNED, (side, name) => {
-    const request = requestOf(name, fieldsOf(name));
+    const request = requestOf(name);
     const other = encodePayload(`${String(request.body).slice(0, -1)},"more":1}`);
     const signature = signPayload(other, 'demo-secret');
     const statuses = [
@@ -189,7 +189,7 @@ const uncached: readonly Case[] = ROWS.filter(({ name }) => name === 'not cached
   async check(side) {
     const operation = row.operation ?? expect.fail('a rule of an operation');
     if (side.kind === 'raw') {
-      const answer = side.exchange.handle(requestOf(operation, fieldsOf(operation)), Date.now());
+      const answer = side.exchange.handle(requestOf(operation), Date.now());
       expect(answer.headers['cache-control']).toBe('no-store');
     } else await done(side, operation);
     // Once more with nothing changed but what must be new.

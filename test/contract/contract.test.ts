@@ -5,25 +5,18 @@ import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts
 import { ARGUMENTS } from '../../src/exchange/schemas.ts';
 import { CASES } from './cases.ts';
 import { ROWS, rowId } from './document.ts';
-import { type AnySide, openClientSide, openRawSide } from './sides.ts';
-
-/** Answers in which the exchange said that it is itself at fault: there must be none, whatever was asked. */
-function faultsOf({ exchange }: AnySide) {
-  const refusals = exchange.log.since(0).filter((event) => event.kind === 'request-refused');
-  return refusals.filter(({ status }) => status >= 500);
-}
+import { openClientSide, openRawSide } from './sides.ts';
 
 describe.each(CASES)('$title', ({ check, options = {} }) => {
-  it('for the client over HTTP', async () => {
-    const side = await openClientSide(options);
+  it.each([
+    ['for the client over HTTP', openClientSide],
+    ['for a raw request in process', openRawSide],
+  ])('%s', async (_how, open) => {
+    const side = await open(options);
     await check(side);
-    expect(faultsOf(side)).toEqual([]);
-  });
-
-  it('for a raw request in process', async () => {
-    const side = openRawSide(options);
-    await check(side);
-    expect(faultsOf(side)).toEqual([]);
+    // Answers in which the exchange says that it is itself at fault: there must be none, whatever was asked.
+    const refusals = side.exchange.log.since(0).filter((event) => event.kind === 'request-refused');
+    expect(refusals.filter(({ status }) => status >= 500)).toEqual([]);
   });
 });
 

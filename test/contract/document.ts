@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import type { OperationName } from '../../src/exchange/operations.ts';
-import type { Schema } from '../docs/openapi-exchange.ts';
+import { describedIn, type Schema } from '../docs/openapi-exchange.ts';
 
 /** One thing that the API document says. */
 export interface Row {
@@ -18,48 +16,29 @@ export interface Row {
 /** Names a row in cases and tables. */
 export const rowId = ({ operation, kind, name }: Row): string => `${operation ?? 'all'} ${kind} ${name}`;
 
-interface Content {
-  readonly content: { readonly 'application/json': { readonly schema: Schema } };
-}
+type Described = ReturnType<typeof exchange.of>;
+type Body = NonNullable<Described['requestBody']>;
 
-interface Described {
-  readonly operationId: OperationName;
-  readonly requestBody?: Content;
-  readonly responses: Readonly<Record<string, Content & { readonly description: string }>>;
-  readonly 'x-limit'?: { readonly requests: number; readonly seconds: number };
-  readonly 'x-says'?: readonly string[];
-}
-
-interface Document {
-  readonly 'x-says': readonly string[];
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
-}
-
-const FILE = new URL('../../docs/openapi/exchange.yaml', import.meta.url);
-export const DOCUMENT = parse(readFileSync(FILE, 'utf8')) as Document;
+export const exchange = describedIn('exchange.yaml');
+const { paths, 'x-says': common } = exchange.document;
 
 /** What the API document says: its operations, fields, rules, states, codes and limits. */
 export const ROWS: readonly Row[] = [
-  ...Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
+  ...Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, described]) =>
       rowsOf(`${method.toUpperCase()} ${path}`, described),
     ),
   ),
-  ...DOCUMENT['x-says'].map((line) => rowThatSays(line, null)),
+  ...rowsThatSay(common, null),
 ];
 
-export function schemaOf({ content }: Content): Schema {
-  return content['application/json'].schema;
+export function schemaOf({ content }: Body): Schema {
+  return content['application/json']?.schema ?? {};
 }
 
-function rowsOf(endpoint: string, described: Described): Row[] {
-  const {
-    operationId: operation,
-    requestBody,
-    responses,
-    'x-limit': limit,
-    'x-says': lines = [],
-  } = described;
+function rowsOf(endpoint: string, { requestBody, responses, ...described }: Described): Row[] {
+  const operation = described['operationId'] as OperationName;
+  const limit = described['x-limit'] as { readonly requests: number; readonly seconds: number } | undefined;
   const row = (kind: string, name: string, says = ''): Row => ({ operation, kind, name, says });
   const fields = requestBody === undefined ? {} : (schemaOf(requestBody).properties ?? {});
   const statuses = Object.entries(responses).filter(
@@ -72,14 +51,16 @@ function rowsOf(endpoint: string, described: Described): Row[] {
     ...statuses.map(([status]) => row('status', status)),
     ...reply.map(([name, type]) => row('reply', name, type)),
     ...(limit === undefined ? [] : [row('limit', `${limit.requests} in ${limit.seconds} s`)]),
-    ...lines.map((line) => rowThatSays(line, operation)),
+    ...rowsThatSay(described['x-says'], operation),
   ];
 }
 
-/** Of a line `kind name | what it says`. */
-function rowThatSays(line: string, operation: OperationName | null): Row {
-  const [, kind = '', name = ''] = /^(\w+) (.*?) \|/.exec(line) ?? [];
-  return { operation, kind, name, says: '' };
+/** Of lines `kind name | what it says`. */
+function rowsThatSay(lines: unknown, operation: OperationName | null): Row[] {
+  return ((lines ?? []) as readonly string[]).map((line) => {
+    const [, kind = '', name = ''] = /^(\w+) (.*?) \|/.exec(line) ?? [];
+    return { operation, kind, name, says: '' };
+  });
 }
 
 /** The fields of a reply by their path, each with its type. */
@@ -158,49 +139,26 @@ myCodes limit offset | {"offset":10001} -> 422 30 offset
 createStockMarketOrder limit client_order_id | {"client_order_id":"a/b"} -> 422 36 client_order_id
 `;
 
-/** A refusal as a request is answered with it. */
-export interface Refused {
-  readonly status: number;
-  readonly code: number;
-  readonly field: string;
-  /** What its message says. */
-  readonly says: RegExp;
-  /** Whether only the exchange can know, so that the client sends it. */
-  readonly sent: boolean;
-}
+/** How a request is refused. `sent`: only the exchange can know, so that the client sends it. */
+export type Refused = Exclude<(typeof EXAMPLES)[number]['expected'], RegExp>;
 
-/** One request that a row is about. */
-export interface Example {
-  readonly operation: OperationName;
-  readonly rows: readonly string[];
-  /** As it is written. */
-  readonly text: string;
-  /** Other fields than those of the sample; undefined for none. */
-  readonly fields: Readonly<Record<string, unknown>>;
-  /** How it is refused, or what the reply says. */
-  readonly expected: Refused | RegExp;
-}
-
-export const EXAMPLES: readonly Example[] = REQUESTS.trim().split('\n').map(readExample);
-
-function readExample(line: string): Example {
-  const [ids = '', text = ''] = line.split(' | ');
-  const [, operation = '', names = ''] = /^(\w+) (.+)$/.exec(ids) ?? [];
-  const rows = names.split(', ').map((name) => `${operation} ${name}`);
-  const [, given = '', arrow, rest = ''] = /^(.+) ([-=]>) (.+)$/.exec(text) ?? [];
-  const json = given.replace(/^without (\w+)$/, '{"$1":"-"}');
-  const entries = Object.entries(JSON.parse(json) as object) as [string, unknown][];
-  const fields = Object.fromEntries(
-    entries.map(([name, value]) => [name, value === '-' ? undefined : value]),
-  );
-  const says = new RegExp(/\/(.+)\//.exec(rest)?.[1] ?? '');
-  const [status, code, field = ''] = rest.split(' ');
-  const refused = { status: Number(status), code: Number(code), field, says, sent: rest.endsWith(' sent') };
-  return {
-    operation: operation as OperationName,
-    rows,
-    text,
-    fields,
-    expected: arrow === '=>' ? says : refused,
-  };
-}
+export const EXAMPLES = REQUESTS.trim()
+  .split('\n')
+  .map((line) => {
+    const [ids = '', text = ''] = line.split(' | ');
+    const [, operation = '', names = ''] = /^(\w+) (.+)$/.exec(ids) ?? [];
+    const [, given = '', arrow, rest = ''] = /^(.+) ([-=]>) (.+)$/.exec(text) ?? [];
+    const json = given.replace(/^without (\w+)$/, '{"$1":"-"}');
+    const entries = Object.entries(JSON.parse(json) as object) as [string, unknown][];
+    const says = new RegExp(/\/(.+)\//.exec(rest)?.[1] ?? '');
+    const [status, code, field = ''] = rest.split(' ');
+    const refused = { status: Number(status), code: Number(code), field, says, sent: rest.endsWith(' sent') };
+    return {
+      operation: operation as OperationName,
+      rows: names.split(', ').map((name) => `${operation} ${name}`),
+      text,
+      /** Other fields than those of the sample; undefined for none. */
+      fields: Object.fromEntries(entries.map(([name, value]) => [name, value === '-' ? undefined : value])),
+      expected: arrow === '=>' ? says : refused,
+    };
+  });

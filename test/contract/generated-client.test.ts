@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { Ajv } from 'ajv';
 import { generateSource } from 'oazapfts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,8 +9,9 @@ import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { startExchange } from '../../src/library/simulator.ts';
 import type { SimulatedServer } from '../../src/simulator/server.ts';
-import { fieldsOf } from '../exchange/samples.ts';
-import { DOCUMENT, schemaOf } from './document.ts';
+import { type Fields, fieldsOf } from '../exchange/samples.ts';
+import { nextNonce } from '../simulator/raw-client.ts';
+import { exchange as document, schemaOf } from './document.ts';
 import { but } from './sides.ts';
 
 /** As oazapfts makes them: body first where there is one, then options. */
@@ -25,7 +26,6 @@ const ajv = new Ajv({ strict: false });
 const folder = mkdtempSync(join(tmpdir(), 'killswitchd-openapi-'));
 let exchange: SimulatedServer;
 let client: GeneratedClient;
-let nonce = 0;
 
 /** What a user of a generated client adds: the headers that sign the body. */
 const signing: typeof fetch = (input, init) => {
@@ -41,15 +41,10 @@ const signing: typeof fetch = (input, init) => {
 
 beforeAll(async () => {
   exchange = await startExchange({ exchange: { newAddresses: true } });
-  const source = await generateSource(
-    fileURLToPath(new URL('../../docs/openapi/exchange.yaml', import.meta.url)),
-  );
+  const source = await generateSource('docs/openapi/exchange.yaml');
   const file = join(folder, 'client.ts');
-  const installed = (name: string) => JSON.stringify(import.meta.resolve(name));
-  writeFileSync(
-    file,
-    source.replaceAll(/"@oazapfts\/runtime[^"]*"/g, (name) => installed(name.slice(1, -1))),
-  );
+  const installed = (_quoted: string, name: string) => JSON.stringify(import.meta.resolve(name));
+  writeFileSync(file, source.replaceAll(/"(@oazapfts\/runtime[^"]*)"/g, installed));
   client = (await import(pathToFileURL(file).href)) as GeneratedClient;
   Object.assign(client.defaults, { baseUrl: exchange.url, fetch: signing });
 });
@@ -59,31 +54,24 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const described = (name: OperationName) => {
-  const { path, method } = OPERATIONS[name];
-  const found = DOCUMENT.paths[path]?.[method.toLowerCase()];
-  if (found === undefined) throw new Error(`${name} is not in the document`);
-  return found;
-};
-
-function bodyOf(name: OperationName, fields: object): object {
+function bodyOf(name: OperationName, fields: Fields): Fields {
   const { authentication, path } = OPERATIONS[name];
-  nonce += 1;
-  return authentication === 'signed' ? { ...fields, request: path, nonce: String(nonce) } : fields;
+  return authentication === 'signed' ? { ...fields, request: path, nonce: nextNonce() } : fields;
 }
 
-const ask = (name: OperationName, fields: object) =>
+const ask = (name: OperationName, fields: Fields) =>
   OPERATIONS[name].authentication === 'none' ? client[name]() : client[name](bodyOf(name, fields));
 
 describe('a client that a generator made of docs/openapi/exchange.yaml', () => {
   it.each(NAMES)('calls %s, and is answered as the document says', async (name) => {
-    const { requestBody, responses } = described(name);
-    if (requestBody !== undefined)
-      expect(ajv.validate(schemaOf(requestBody), bodyOf(name, fieldsOf(name))), ajv.errorsText()).toBe(true);
+    const { path, method } = OPERATIONS[name];
+    const { requestBody, responses } = document.of(path, method.toLowerCase());
+    const fits = (body: typeof requestBody, value: unknown) =>
+      expect(body && ajv.validate(schemaOf(body), value), ajv.errorsText()).toBe(true);
+    if (requestBody !== undefined) fits(requestBody, bodyOf(name, fieldsOf(name)));
     const { status, data } = await ask(name, fieldsOf(name));
     expect({ status, data }).toMatchObject({ status: 200 });
-    const reply = responses['200'];
-    expect(reply !== undefined && ajv.validate(schemaOf(reply), data), ajv.errorsText()).toBe(true);
+    fits(responses['200'], data);
   });
 
   it('is refused with the error object of the document', async () => {

@@ -1,11 +1,10 @@
 import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Client } from '../../src/exchange/client.ts';
 import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors.ts';
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { createTransport } from '../../src/exchange/transport.ts';
 import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
-import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import { createSimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openClient } from '../exchange/open.ts';
 import { argumentsOf, type Fields, fieldsOf, SPELLINGS } from '../exchange/samples.ts';
@@ -26,26 +25,8 @@ type Outcome =
   /** The client has not sent it: an argument, in the document's spelling, is not allowed. */
   | { readonly kind: 'not-sent'; readonly field: string };
 
-/** One way to use the exchange. Fields are written as the document writes them. */
-interface Side {
-  readonly exchange: SimulatedExchange;
-  readonly ask: (operation: OperationName, fields?: Fields) => Promise<Outcome>;
-}
-
-interface ClientSide extends Side {
-  readonly kind: 'client';
-  readonly client: Client;
-  /** What went over the wire. */
-  readonly sent: readonly (WireRequest & WireContent)[];
-}
-
-export interface RawSide extends Side {
-  readonly kind: 'raw';
-  /** Any request, with the status and the JSON value of its answer. */
-  readonly send: (sent: Sent) => { readonly status: number; readonly value: unknown };
-}
-
-export type AnySide = ClientSide | RawSide;
+export type RawSide = ReturnType<typeof openRawSide>;
+export type AnySide = Awaited<ReturnType<typeof openClientSide>> | RawSide;
 
 /** One test, which is run on both sides. */
 export interface Case {
@@ -70,7 +51,7 @@ function outcomeOf(error: unknown): Outcome {
 }
 
 /** The client over real HTTP, until the test ends. */
-export async function openClientSide(options: ExchangeOptions): Promise<ClientSide> {
+export async function openClientSide(options: ExchangeOptions) {
   const { url, exchange } = await openServer({ exchange: options });
   const wire = createTransport({ clock: createSystemClock(), bases: [url] });
   const sent: (WireRequest & WireContent)[] = [];
@@ -87,35 +68,35 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
     accessToken: () => 'demo-token',
     transport: { ...wire, send },
   });
-  const ask: Side['ask'] = async (operation, fields = {}) => {
-    const isPublic = OPERATIONS[operation].authentication === 'none';
-    const call = client[operation] as (request?: unknown) => Promise<unknown>;
+  /** Fields are written as the document writes them. */
+  const ask = async (operation: OperationName, fields: Fields = {}): Promise<Outcome> => {
+    const call = client[operation] as (request: unknown) => Promise<unknown>;
     try {
-      return { kind: 'done', value: await (isPublic ? call() : call(argumentsOf(operation, fields))) };
+      return { kind: 'done', value: await call(argumentsOf(operation, fields)) };
     } catch (error) {
       return outcomeOf(error);
     }
   };
-  return { kind: 'client', exchange, client, sent, ask };
+  return { kind: 'client' as const, exchange, client, sent, ask };
 }
 
 /** Raw requests to an exchange in this process. */
-export function openRawSide(options: ExchangeOptions): RawSide {
+export function openRawSide(options: ExchangeOptions) {
   const exchange = createSimulatedExchange(options);
   const send = (sent: Sent) => {
     const { status, body } = exchange.handle(sent, Date.now());
     return { status, value: body === '' ? '' : (JSON.parse(body) as unknown) };
   };
-  const ask: Side['ask'] = async (operation, fields) => {
+  const ask = async (operation: OperationName, fields: Fields = {}): Promise<Outcome> => {
     const { status, value } = send(requestOf(operation, fields));
     if (status < 300) return { kind: 'done', value };
     return { kind: 'refused', status, code: null, message: '', errors: {}, ...(value as object) };
   };
-  return { kind: 'raw', exchange, send, ask };
+  return { kind: 'raw' as const, exchange, send, ask };
 }
 
 /** A request as the document wants it. */
-export function requestOf(operation: OperationName, fields: Fields = {}): Sent {
+export function requestOf(operation: OperationName, fields: Fields = fieldsOf(operation)): Sent {
   const { method, path, authentication } = OPERATIONS[operation];
   if (authentication === 'none') return { method, path, headers: {}, body: '' };
   if (authentication === 'signed') return signed(fields, { path });
@@ -130,11 +111,7 @@ export function but(operation: OperationName, fields: Fields): Fields {
 }
 
 /** The value of a request that is carried out, of the sample where no fields are given; else fails the test. */
-export async function done(
-  side: AnySide,
-  operation: OperationName,
-  fields = fieldsOf(operation),
-): Promise<unknown> {
+export async function done(side: AnySide, operation: OperationName, fields = fieldsOf(operation)) {
   const outcome = await side.ask(operation, fields);
   if (outcome.kind === 'done') return outcome.value;
   return expect.fail(`${operation} ${JSON.stringify(fields)}: ${JSON.stringify(outcome)}`);

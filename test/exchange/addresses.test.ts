@@ -22,11 +22,10 @@ async function behindName(...addresses: string[]) {
   six.mockImplementation(((_name: string, found: Found) => found(new Error('none'))) as never);
   onTestFinished(() => void vi.restoreAllMocks());
   const answers = { [FIRST]: WELL, [SECOND]: WELL };
-  const serve = (host: typeof FIRST | typeof SECOND, port?: number) =>
-    serveHttp((_request, response) => response.writeHead(answers[host][0]).end(answers[host][1]), {
-      host,
-      port,
-    });
+  const serve = (host: keyof typeof answers, port?: number) => {
+    const at = { host, port };
+    return serveHttp((_request, response) => response.writeHead(answers[host][0]).end(answers[host][1]), at);
+  };
   const first = await serve(FIRST);
   const second = await serve(SECOND, first.port);
   const clock = createHandClock(1_700_000_000_000);

@@ -6,47 +6,44 @@ import {
   type AddressInfo,
   connect,
   createServer as createTcpServer,
+  type Server,
   type Socket,
-  type Server as TcpServer,
 } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Instant } from '../../src/core/time.ts';
-import type { Clock } from '../../src/ports.ts';
 
 /** A clock whose three readings are set by hand, and whose timers run when `advance` passes them. */
-export interface HandClock extends Clock {
-  /** Time passes: all three clocks go on and due timers run. */
-  advance(byMs: number): void;
-  /** Somebody sets the wall clock. */
-  stepWall(byMs: number): void;
-}
-
-export function createHandClock(wallMs: number): HandClock {
+export function createHandClock(wallMs: number) {
   let now: Instant = { monoMs: 1_000, bootMs: 5_000, wallMs };
   let timers: { atMs: number; run: () => void }[] = [];
   return {
     now: () => now,
-    after(delayMs, run) {
+    after(delayMs: number, run: () => void) {
       const timer = { atMs: now.monoMs + Math.max(0, delayMs), run };
       timers.push(timer);
       return () => {
         timers = timers.filter((other) => other !== timer);
       };
     },
-    advance(byMs) {
+    /** Time passes: all three clocks go on and due timers run. */
+    advance(byMs: number) {
       now = { monoMs: now.monoMs + byMs, bootMs: now.bootMs + byMs, wallMs: now.wallMs + byMs };
       const due = timers.filter((timer) => timer.atMs <= now.monoMs);
       timers = timers.filter((timer) => timer.atMs > now.monoMs);
       for (const timer of due) timer.run();
     },
-    stepWall(byMs) {
+    /** Somebody sets the wall clock. */
+    stepWall(byMs: number) {
       now = { ...now, wallMs: now.wallMs + byMs };
     },
   };
 }
 
 /** Listens on the loopback until the test ends: at any port of 127.0.0.1 where nothing is given. */
-async function listening(server: TcpServer, { host = '127.0.0.1', port = 0 } = {}) {
+async function listening(
+  server: Server,
+  { host = '127.0.0.1', port = 0 }: { host?: string; port?: number | undefined } = {},
+) {
   const sockets = new Set<Socket>();
   let connections = 0;
   server.on('connection', (socket) => {
@@ -60,13 +57,9 @@ async function listening(server: TcpServer, { host = '127.0.0.1', port = 0 } = {
     for (const socket of sockets) socket.destroy();
   });
   await once(server.listen(port, host), 'listening');
-  const { port: taken } = server.address() as AddressInfo;
-  return {
-    base: `http://127.0.0.1:${taken}`,
-    port: taken,
-    /** Connections accepted so far. */
-    connections: () => connections,
-  };
+  const taken = (server.address() as AddressInfo).port;
+  /** `connections`: accepted so far. */
+  return { base: `http://127.0.0.1:${taken}`, port: taken, connections: () => connections };
 }
 
 /** Answers a request whose body has been read. */
@@ -84,10 +77,7 @@ function withBody(handler: Handler, paths: string[]): RequestListener {
 }
 
 /** A real HTTP server on the loopback, closed when the test ends. `paths`: those that were asked for. */
-export async function serveHttp(
-  handler: Handler,
-  at?: { readonly host: string; readonly port: number | undefined },
-) {
+export async function serveHttp(handler: Handler, at?: Parameters<typeof listening>[1]) {
   const paths: string[] = [];
   return { ...(await listening(createServer(withBody(handler, paths)), at)), paths };
 }
@@ -161,16 +151,14 @@ export async function serveGate({ port: behind }: { readonly port: number }) {
     else held.push(socket);
   });
   const { port } = await listening(server);
-  return {
-    port,
-    hold: () => {
-      held ??= [];
-    },
-    release: () => {
-      for (const socket of held ?? []) pass(socket);
-      held = null;
-    },
+  const hold = () => {
+    held = [];
   };
+  const release = () => {
+    for (const socket of held ?? []) pass(socket);
+    held = null;
+  };
+  return { port, hold, release };
 }
 
 function der(tag: number, ...parts: Uint8Array[]): Buffer {
