@@ -86,13 +86,13 @@ describe('check-config', () => {
     expect(out.includes('Warning: liveness.mode: none: nobody watches the bot')).toBe(mode === 'none');
   });
 
-  it.each([
-    ['0.0.0.0:17477', true],
-    ['127.0.0.1:17477', false],
-    ['[::1]:17477', false],
-  ])('warns about a status page that other hosts can read: at %s %s', async (listen, warns) => {
-    const says = `Warning: web.listen: whoever reaches ${listen} can read markets, addresses and states, without password`;
-    expect((await example(['--web-listen', listen])).out.includes(says)).toBe(warns);
+  it('warns about a status page that other hosts can read', async () => {
+    const { out } = await bare(['--web-listen', '0.0.0.0:17477,127.0.0.1:17477,[::1]:17477']);
+    expect(out.split('\n').filter((line) => line.startsWith('Warning: web.listen'))).toEqual([
+      expect.stringContaining(
+        'whoever reaches 0.0.0.0:17477 can read markets, addresses and states, without password',
+      ),
+    ]);
   });
 
   it('tells all mistakes on standard error, asks no exchange then, and exits 78', async () => {
@@ -172,15 +172,9 @@ describe('check-config --live', () => {
   });
 
   it('measures an exchange that answers late', async () => {
-    const late = {
-      kind: 'latency',
-      ms: 2600,
-      count: 2,
-      when: 'after',
-      match: { operation: 'ping' },
-    } as const;
     onTestFinished(() => void exchange.clearFaults());
-    exchange.addFaults([late]);
+    const late = { kind: 'latency', ms: 2600, when: 'after' } as const;
+    exchange.addFaults([{ ...late, count: 2, match: { operation: 'ping' } }]);
     const { out, err, exitCode } = await live();
     expect([exitCode, err]).toEqual([EXIT.ok, '']);
     expect(out).toMatch(/answers a ping in \d+ ms/);

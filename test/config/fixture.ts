@@ -14,23 +14,20 @@ export const SECRETS = {
 } as const;
 
 /** A file with this content, which is removed after the test. */
-export function fileOf(content: string | Buffer, mode = 0o400): string {
+export function fileOf(content: string | Buffer, mode = 0o400, name = 'file'): string {
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-file-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, 'file');
+  const path = join(folder, name);
   writeFileSync(path, content);
   chmodSync(path, mode);
   return path;
 }
 
 /** The same for shards 0 to 3: the path of a key file must have the number of its shard in it. */
-export function shardSecrets(): { KILLSWITCHD_API_KEY_FILE: string; KILLSWITCHD_API_SECRET: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-shards-0-1-2-3-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, 'api-key');
-  writeFileSync(file, SECRETS.KILLSWITCHD_API_KEY, { mode: 0o400 });
-  return { KILLSWITCHD_API_KEY_FILE: file, KILLSWITCHD_API_SECRET: SECRETS.KILLSWITCHD_API_SECRET };
-}
+export const shardSecrets = () => ({
+  KILLSWITCHD_API_KEY_FILE: fileOf(SECRETS.KILLSWITCHD_API_KEY, 0o400, 'api-key-0-1-2-3'),
+  KILLSWITCHD_API_SECRET: SECRETS.KILLSWITCHD_API_SECRET,
+});
 
 /** A whole configuration as a file. */
 export const FILE = `
@@ -59,15 +56,9 @@ export function load(
   command: Command | null = null,
 ): Loaded {
   if (text === null) return loadConfig({ env, flags, command });
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-config-'));
-  const config = join(folder, 'killswitchd.yaml');
-  writeFileSync(config, text);
+  const config = fileOf(text, 0o400, 'killswitchd.yaml');
   const secrets = 'KILLSWITCHD_API_KEY_FILE' in env ? {} : SECRETS;
-  try {
-    return loadConfig({ env: { ...secrets, ...env }, flags: { config, ...flags }, command });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  return loadConfig({ env: { ...secrets, ...env }, flags: { config, ...flags }, command });
 }
 
 /** As `load`, of something that is expected to be right. */

@@ -13,25 +13,18 @@ function withLiveness(liveness: object, more: object = {}): string {
 
 const CONTROL = { control: { listen: ['unix:/run/killswitchd/control.sock'] } };
 
-test('exec watches its child where no mode is written, run does not guess, and check-config says whom it is for', () => {
+test('exec watches its child where no other mode is written, run does not guess, and check-config says whom it is for', () => {
   const exec = load(null, WITHOUT_MODE, {}, 'exec');
   expect(exec).toMatchObject({ kind: 'ok', config: { liveness: { mode: 'process' } } });
   expect(problemsOf(load(null, WITHOUT_MODE, {}, 'run'))).toContain('liveness.mode: missing');
+  const env = { ...WITHOUT_MODE, KILLSWITCHD_CONTROL_LISTEN: '127.0.0.1:1' };
+  const withMode = (livenessMode: string) => problemsOf(load(null, env, { livenessMode }, 'exec'));
+  expect(withMode('beat')).toBe('');
+  const modes = 'allowed: beat, file, http, process, none; did you mean beat?';
+  expect(withMode('beet')).toBe(`--liveness-mode: found "beet"; ${modes}`);
   expect(loadWell(null, WITHOUT_MODE, { livenessMode: 'process' }).warnings).toEqual([
     'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it',
   ]);
-});
-
-test.each([
-  [
-    'exec',
-    'beet',
-    '--liveness-mode: found "beet"; allowed: beat, file, http, process, none; did you mean beat?',
-  ],
-  ['exec', 'beat', ''],
-])('%s with mode %s', (command, livenessMode, refused) => {
-  const env = { ...WITHOUT_MODE, KILLSWITCHD_CONTROL_LISTEN: '127.0.0.1:1' };
-  expect(problemsOf(load(null, env, { livenessMode }, command as 'exec'))).toBe(refused);
 });
 
 test.each([

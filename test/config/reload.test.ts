@@ -18,8 +18,7 @@ type Sections = Readonly<Record<string, unknown>>;
 /** One key of the base with another value, as sections for `diff`: `log.level`, `onLapse`. */
 function withKey(path: string, value: unknown): Record<string, unknown> {
   const [section = '', key] = path.split('.');
-  if (key === undefined) return { [section]: value };
-  return { [section]: { ...((BASE as Sections)[section] as object | undefined), [key]: value } };
+  return { [section]: key === undefined ? value : { ...((BASE as Sections)[section] ?? {}), [key]: value } };
 }
 
 /** Keys that may change while the daemon runs, each with another value than in the base. */
@@ -71,32 +70,25 @@ const SAME = [
   { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
   { market: 'BTC_USDT', timeoutSeconds: 60 },
 ];
+const REWRITTEN = { markets: SAME, defaults: { timeoutSeconds: 50 } };
 const CHANGED = { changed: ['BTC_USDT'] };
+const REPLACED = { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] };
 it.each<[string, Record<string, unknown>, object]>([
-  [
-    'are added, removed and changed',
-    { markets: OTHERS },
-    { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] },
-  ],
+  ['are added, removed and changed', { markets: OTHERS }, REPLACED],
   ['change with their timeout', ofBitcoin({ timeoutSeconds: 30 }), CHANGED],
   ['change with their types', ofBitcoin({ types: ['spot'] }), CHANGED],
   ['change with their cadence', ofBitcoin({ renewEverySeconds: 5 }), CHANGED],
   ['change with their bot', { ...ofBitcoin({ bot: 'maker' }), ...BY_BOT }, CHANGED],
   ['change with a default that they inherit', { defaults: { timeoutSeconds: 40 } }, CHANGED],
-  [
-    'stay the same where it is written otherwise',
-    { markets: SAME, defaults: { timeoutSeconds: 50 } },
-    { same: true },
-  ],
+  ['stay the same where it is written otherwise', REWRITTEN, { same: true }],
 ])('the markets of a reload %s', (_what, change, found) => {
   expect(diff(change)).toEqual({ ...NOTHING, same: false, ...found });
 });
 
 describe('the shards of a reload', () => {
-  const KEYS = shardSecrets();
   const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
   const shardOf = (index: number, count: number, markets: readonly unknown[] = MARKETS) =>
-    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), KEYS).config;
+    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), shardSecrets()).config;
   const without = (gone: string) => MARKETS.filter((market) => market !== gone);
 
   it('a larger count moves markets to the new shard and adds none', () => {

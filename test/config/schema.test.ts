@@ -3,24 +3,15 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
-import { publishedSchema } from '../../src/config/schema.ts';
+import { publishedSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { ask } from '../docs/program.ts';
 import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
 
-interface Node {
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly examples?: readonly unknown[];
-  readonly properties?: Readonly<Record<string, Node>>;
-  readonly items?: Node;
-  readonly anyOf?: readonly Node[];
-}
-
 /** Every named property below a node, with its path. */
-function properties(node: Node, path: string): [string, Node][] {
-  const own = Object.entries(node.properties ?? {}).flatMap(([key, property]): [string, Node][] => [
+function properties(node: SchemaNode, path: string): [string, SchemaNode][] {
+  const own = Object.entries(node.properties ?? {}).flatMap(([key, property]): [string, SchemaNode][] => [
     [`${path}${key}`, property],
     ...properties(property, `${path}${key}.`),
   ]);
@@ -29,7 +20,7 @@ function properties(node: Node, path: string): [string, Node][] {
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');
-const publishedFile = (): Node => JSON.parse(readText('config/killswitchd.schema.json')) as Node;
+const publishedFile = (): SchemaNode => JSON.parse(readText('config/killswitchd.schema.json')) as SchemaNode;
 
 /** As it is printed: without the secrets. */
 const shown = (config: object): unknown => JSON.parse(JSON.stringify(config));
@@ -47,16 +38,16 @@ describe('the published JSON Schema', () => {
     ['env', publishedEnvironmentSchema()],
   ])('is what schema %s prints, and explains every key with an example', async (what, schema) => {
     expect((await ask(['schema', what])).out).toBe(JSON.stringify(schema, null, 2));
-    const all = properties(schema as Node, '');
+    const all = properties(schema as SchemaNode, '');
     expect(all.length).toBeGreaterThan(10);
-    const lacks = all.filter(([, node]) => {
-      return !node.description || (node.properties === undefined && !node.examples?.length);
-    });
-    expect(lacks).toEqual([]);
+    for (const [path, { description, properties: inner, examples }] of all) {
+      expect(description, path).toBeTruthy();
+      if (inner === undefined) expect(examples?.length, path).toBeGreaterThan(0);
+    }
   });
 
   it('states defaults and examples that it accepts itself', () => {
-    for (const [path, node] of properties(publishedSchema() as Node, '')) {
+    for (const [path, node] of properties(publishedSchema() as SchemaNode, '')) {
       for (const value of [...(node.examples ?? []), ...(node.default === undefined ? [] : [node.default])]) {
         expect(accepts(node, value), `${path}: ${JSON.stringify(value)}`).toBe(true);
       }
@@ -75,7 +66,9 @@ describe('the published JSON Schema', () => {
 describe('the configurations that come with the daemon', () => {
   it('shows every key of the file in the example, commented out where there is nothing to write', () => {
     const text = readText(EXAMPLE);
-    const keys = properties(publishedSchema() as Node, '').map(([path]) => path.split('.').at(-1) ?? '');
+    const keys = properties(publishedSchema() as SchemaNode, '').map(
+      ([path]) => path.split('.').at(-1) ?? '',
+    );
     const absent = keys.filter((key) => key !== '$schema' && !text.includes(`${key}:`));
     expect(absent).toEqual([]);
   });
@@ -94,10 +87,8 @@ describe('the configurations that come with the daemon', () => {
 
   it('loads the file of npm start with the embedded exchange: three markets, plain words, nothing to configure', () => {
     const loaded = loadWell(null, {}, { config: 'config/local.yaml', embeddedExchange: true });
-    const timeouts = loaded.config.markets.map(({ timeoutSeconds }) => timeoutSeconds);
-    expect(timeouts).toEqual([10, 30, 60]);
-    expect(loaded.config.log.format).toBe('text');
-    expect(loaded.config.liveness.mode).toBe('beat');
-    expect(loaded.warnings).toEqual([]);
+    const { markets, log, liveness } = loaded.config;
+    expect(markets.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([10, 30, 60]);
+    expect([log.format, liveness.mode, loaded.warnings]).toEqual(['text', 'beat', []]);
   });
 });

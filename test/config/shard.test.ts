@@ -5,14 +5,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ownerOf, toCoreSettings } from '../../src/config/config.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf, shardSecrets } from './fixture.ts';
 
-const KEYS = shardSecrets();
 const MARKETS = Array.from({ length: 10_000 }, (_, index) => `M${index}_USDT`);
 const SOME = MARKETS.slice(0, 40);
 
 function configOf(shard: object, env: Record<string, string> = {}) {
   const exchange = { baseUrls: ['https://exchange.example'], nonce: 'window' };
   const text = JSON.stringify({ exchange, markets: SOME, shard, liveness: { mode: 'none' } });
-  return loadWell(text, { ...KEYS, ...env });
+  return loadWell(text, { ...shardSecrets(), ...env });
 }
 const namesOf = (markets: readonly { readonly market: string }[]) => markets.map(({ market }) => market);
 const { KILLSWITCHD_API_KEY: _key, ...WITHOUT_KEY } = ENVIRONMENT;
@@ -60,7 +59,7 @@ describe('a shard', () => {
     [{}, { KILLSWITCHD_SHARD: '1/3' }],
     [{}, { KILLSWITCHD_SHARD_INDEX: 'maker-2-1', KILLSWITCHD_SHARD_COUNT: '3' }],
   ])('is given by the flags %j and the variables %j', (flags, env) => {
-    const { config } = loadWell(null, { ...WITHOUT_KEY, ...KEYS, ...env }, flags);
+    const { config } = loadWell(null, { ...WITHOUT_KEY, ...shardSecrets(), ...env }, flags);
     expect(config.shard).toMatchObject({ index: 1, count: 3 });
   });
 

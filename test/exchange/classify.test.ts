@@ -54,7 +54,8 @@ test.each<[string, unknown, string]>([
 const error = (code: number, message: unknown, errors: unknown = {}) => ({ code, message, errors });
 const TOO_FAR = 'Your nonce is more than 5 seconds lesser than the current nonce.';
 const FIELDS = { market: ['Market is not available.'] };
-const REFUSED = 'HTTP 422: Validation failed (market: Market is not available.)';
+const WHY = 'HTTP 422: Validation failed (market: Market is not available.)';
+const REFUSED = { kind: 'refused', code: 31, detail: WHY, fields: FIELDS };
 const lost = (reason: string) => ({ kind: 'transient', reason, maybeApplied: true });
 const UNDONE = { kind: 'transient', reason: 'validation', maybeApplied: false };
 
@@ -78,11 +79,7 @@ test.each<[number, unknown, object]>([
   [403, '<html>blocked</html>', lost('auth')],
   [403, { message: 'blocked' }, lost('auth')],
   [401, '', lost('auth')],
-  [
-    422,
-    error(31, 'Validation failed', FIELDS),
-    { kind: 'refused', code: 31, detail: REFUSED, fields: FIELDS },
-  ],
+  [422, error(31, 'Validation failed', FIELDS), REFUSED],
   [400, error(30, 'Validation failed'), { kind: 'refused', code: 30 }],
   [400, { code: 9, message: 'Invalid payload.' }, { ...UNDONE, detail: 'HTTP 400: Invalid payload.' }],
   [400, error(9, 'Invalid nonceWindow.'), UNDONE],

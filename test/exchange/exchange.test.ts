@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { PingOutcome } from '../../src/ports.ts';
 import { KEY, openExchange, SECRET } from './open.ts';
 import { TIMER } from './samples.ts';
@@ -20,17 +19,15 @@ test('a request is signed, and asks whether it may leave, once its connection is
   const { sync } = openExchange({ base: `https://127.0.0.1:${gate.port}` }, { ca: server.ca });
   await sync(REMOVE);
   gate.hold();
-  let asked = 0;
-  const mayWrite = () => {
-    asked += 1;
-    return true;
-  };
+  const mayWrite = vi.fn(() => true);
   const opening = sync({ ...REMOVE, fresh: true, mayWrite });
   expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
-  expect([nonces.length, asked]).toEqual([2, 0]);
+  expect(nonces).toHaveLength(2);
+  expect(mayWrite).not.toHaveBeenCalled();
   gate.release();
   expect(await opening).toEqual({ kind: 'deleted' });
-  expect([nonces.length, asked]).toEqual([3, 1]);
+  expect(nonces).toHaveLength(3);
+  expect(mayWrite).toHaveBeenCalledTimes(1);
   expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
 });
 
@@ -89,7 +86,7 @@ async function withNonces(
 ) {
   const clock = createHandClock(WALL_MS);
   const bodies: string[] = [];
-  const server = await serveHttp((_request: IncomingMessage, response: ServerResponse, body: string) => {
+  const server = await serveHttp((_request, response, body) => {
     bodies.push(body);
     const nowMs = serverMs(clock.now().wallMs);
     const [status, value] = answer(nonceIn(body), nowMs);
@@ -202,8 +199,7 @@ test('a program that used the client and closed it ends by itself', async () => 
     await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: 60 });
     await client.close();
     console.log('closed');`;
-  const run = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
-    timeout: 8_000,
-  });
-  expect((await run).stdout).toBe('closed\n');
+  const args = ['--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 8_000 });
+  expect(stdout).toBe('closed\n');
 });

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Outcome } from '../../src/core/events.ts';
 import { type Client, type ClientOptions, createClient } from '../../src/exchange/client.ts';
@@ -26,13 +26,9 @@ export function openTransport(base: string, options: Partial<TransportOptions> =
       mayWrite: () => true,
       ...given,
     };
-    let times = 0;
     const { promise: result, resolve } = Promise.withResolvers<WireResult>();
-    const cancel = transport.send(request, (settled) => {
-      times += 1;
-      resolve(settled);
-    });
-    return { result, cancel, times: () => times };
+    const settled = vi.fn(resolve);
+    return { result, cancel: transport.send(request, settled), settled };
   };
   return { transport, start, send: (given?: Partial<WireRequest>) => start(given).result };
 }
@@ -47,7 +43,7 @@ export function openExchange(server: { readonly base: string }, options: Partial
     ...options,
   });
   onTestFinished(() => exchange.close());
-  const start = (given: Partial<SyncRequest> = {}) => {
+  const sync = (given: Partial<SyncRequest> = {}) => {
     const request: SyncRequest = {
       market: 'BTC_USDT',
       timeoutSeconds: 60,
@@ -60,18 +56,18 @@ export function openExchange(server: { readonly base: string }, options: Partial
     };
     const { promise: outcome, resolve } = Promise.withResolvers<Outcome>();
     let returned = false;
-    const cancel = exchange.sync(request, (settled) => {
+    exchange.sync(request, (settled) => {
       expect(returned).toBe(true);
       resolve(settled);
     });
     returned = true;
-    return { outcome, cancel };
+    return outcome;
   };
   const ping = (timeoutMs: number, base = 0) =>
     new Promise<PingOutcome>((resolve) => {
       exchange.ping(base, timeoutMs, resolve);
     });
-  return { exchange, start, sync: (given?: Partial<SyncRequest>) => start(given).outcome, ping };
+  return { exchange, sync, ping };
 }
 
 /** A client of one or more servers, closed when the test ends. */
@@ -90,11 +86,8 @@ export function openClient(bases: string | readonly string[], options: Partial<C
 
 /** What a call rejects with; fails the test where it resolves. */
 export async function errorOf(call: Promise<unknown>): Promise<unknown> {
-  let value: unknown;
-  try {
-    value = await call;
-  } catch (error) {
-    return error;
-  }
-  return expect.fail(`resolved with ${JSON.stringify(value)}`);
+  return call.then(
+    (value) => expect.fail(`resolved with ${JSON.stringify(value)}`),
+    (error: unknown) => error,
+  );
 }

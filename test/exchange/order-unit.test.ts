@@ -10,23 +10,17 @@ const BUY = { market: 'BTC_USDT', side: 'buy', amount: '60', clientOrderId: 'u-1
 
 /** Profile | the unit that it is said to count in, and an amount | what the error tells */
 test.each<[Profile, AmountUnit, string, string]>([
-  [
-    ...(['live', 'quote', '6'] as const),
-    'the exchange bought 6 BTC for 360000 USDT, asked was to buy for 6 USDT; the exchange seems to count this amount in BTC',
-  ],
-  [
-    ...(['documented', 'base', '60'] as const),
-    'the exchange bought 0.001 BTC for 60 USDT, asked was to buy for 60 BTC; the exchange seems to count this amount in USDT',
-  ],
+  ['live', 'quote', '6', 'bought 6 BTC for 360000 USDT, asked was to buy for 6 USDT; BTC'],
+  ['documented', 'base', '60', 'bought 0.001 BTC for 60 USDT, asked was to buy for 60 BTC; USDT'],
 ])(
   'a buy at an exchange of profile %s that is said to count in %s',
-  async (profile, amountIn, amount, message) => {
+  async (profile, amountIn, amount, told) => {
     const balances = { main: { USDT: '1000000', BTC: '10' } };
     const server = await openServer({ exchange: { balances, profile } });
-    const client = openClient(server.url, {
-      credentials: () => ({ key: 'demo-key', secret: 'demo-secret' }),
-    });
+    const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
+    const client = openClient(server.url, { credentials });
     const error = await errorOf(client.createStockMarketOrder({ ...BUY, amount, amountIn }));
+    const message = `the exchange ${told.replace(';', '; the exchange seems to count this amount in')}`;
     const order = { client_order_id: 'u-1' };
     expect(error).toMatchObject({ name: 'OrderMismatchError', message, maybeApplied: true, order });
     expect(server.exchange.marketOrders()).toHaveLength(1);

@@ -57,12 +57,9 @@ test('no code of the account is in the error about a list of them', async () => 
 test('lists may be longer than any other answer, up to a mebibyte', async () => {
   const listOf = (length: number) => ({ ...CODES, data: Array.from({ length }, () => CODES.data[0]) });
   expect(await answered('myCodes', listOf(5_000))).toEqual(listOf(5_000));
-  const tooLong = (bytes: number) => ({
-    name: 'ProtocolError',
-    message: `HTTP 200 with more than ${bytes} bytes`,
-  });
-  expect(await errorOf(answered('myCodes', listOf(12_000)))).toMatchObject(tooLong(1_048_576));
-  expect(await errorOf(answered('createNewAddress', listOf(5_000)))).toMatchObject(tooLong(65_536));
+  const tooLong = (bytes: number) => `ProtocolError: HTTP 200 with more than ${bytes} bytes`;
+  expect(String(await errorOf(answered('myCodes', listOf(12_000))))).toBe(tooLong(1_048_576));
+  expect(String(await errorOf(answered('createNewAddress', listOf(5_000))))).toBe(tooLong(65_536));
 });
 
 /** Parts of a good answer, which random ones hit too seldom. */

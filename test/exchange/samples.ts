@@ -1,13 +1,6 @@
 import type { Client, OrderHistoryOptions } from '../../src/exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../../src/exchange/operations.ts';
-import type {
-  Codes,
-  MiningPool,
-  NewAddress,
-  Order,
-  StockMarketOrderRequest,
-  WithdrawPayRequest,
-} from '../../src/exchange/schemas.ts';
+import type { Reply, StockMarketOrderRequest, WithdrawPayRequest } from '../../src/exchange/schemas.ts';
 import { createTrader } from '../simulator/trader.ts';
 
 /**
@@ -66,17 +59,21 @@ export const WITHDRAWAL = argumentsOf('withdrawPay') as unknown as WithdrawPayRe
 const trader = createTrader({ newAddresses: true });
 
 /** The reply of the simulated exchange to the sample. */
-function replyTo(name: OperationName): unknown {
+function replyTo<Name extends OperationName>(name: Name): Reply<Name> {
   const { path, authentication } = OPERATIONS[name];
-  if (authentication === 'none') return trader.get(path).value;
-  if (authentication === 'bearer') return trader.history(fieldsOf(name)).value;
-  return trader.ask(path, fieldsOf(name)).value;
+  const fields = fieldsOf(name);
+  const ask = {
+    none: () => trader.get(path),
+    bearer: () => trader.history(fields),
+    signed: () => trader.ask(path, fields),
+  };
+  return ask[authentication]().value as Reply<Name>;
 }
 
-export const ORDER = { ...(replyTo('createStockMarketOrder') as Order), field_of_tomorrow: { kept: true } };
-export const CODES = replyTo('myCodes') as Codes;
-export const ADDRESS = replyTo('createNewAddress') as NewAddress;
-export const POOL = replyTo('miningPool') as MiningPool;
+export const ORDER = { ...replyTo('createStockMarketOrder'), field_of_tomorrow: { kept: true } };
+export const CODES = replyTo('myCodes');
+export const ADDRESS = replyTo('createNewAddress');
+export const POOL = replyTo('miningPool');
 export const TIMER = {
   market: 'BTC_USDT',
   startTime: 1_700_000_000,

@@ -156,12 +156,8 @@ test('a wait between two attempts ends with the signal, and with the time of the
   const client = openClient(server.base, { clock });
   const stopping = new AbortController();
   setTimeout(() => stopping.abort(new Error('enough')), 50);
-  const ended = errorOf(client.myCodes({}, { signal: stopping.signal, timeoutMs: 60_000 }));
-  expect(await ended).toMatchObject({
-    name: 'NetworkError',
-    reason: 'aborted',
-    cause: { message: 'enough' },
-  });
+  const ended = await errorOf(client.myCodes({}, { signal: stopping.signal, timeoutMs: 60_000 }));
+  expect(ended).toMatchObject({ name: 'NetworkError', reason: 'aborted', cause: { message: 'enough' } });
   const before = server.paths.length;
   // What is left is shorter than the shortest wait.
   expect(await errorOf(client.myCodes({}, { timeoutMs: 5_000 }))).toBeInstanceOf(ServerError);
