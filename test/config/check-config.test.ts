@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type ListenOptions } from 'node:net';
+import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/edge.ts';
 import { createSystemClock } from '../../src/clock.ts';
@@ -13,23 +12,17 @@ import { ask } from '../docs/program.ts';
 import { checkConfig } from '../docs/promise-table.ts';
 import { start as startWeb } from '../operator/web-fixture.ts';
 import { send, signed } from '../simulator/raw-client.ts';
-import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
+import { ENVIRONMENT, fileOf, loadWell, SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
 const START = { monoMs: 0, bootMs: 0, wallMs: 1_700_000_000_000 };
 
-const folder = mkdtempSync(join(tmpdir(), 'check-config-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
 /** Somebody else who listens there. */
-async function listenAt(where: number | string) {
+async function listenAt(where: ListenOptions) {
   const server = createServer();
   onTestFinished(() => void server.close());
-  await new Promise<void>((resolve) => {
-    if (typeof where === 'string') server.listen(where, resolve);
-    else server.listen(where, '127.0.0.1', resolve);
-  });
-  return server;
+  await once(server.listen(where), 'listening');
+  return server.address() as AddressInfo;
 }
 
 /** `check-config` of the example, with more flags. */
@@ -202,9 +195,10 @@ describe('check-config --live', () => {
   });
 
   it('ends with 78 where run would refuse an address of this host, and says why in the words of run', async () => {
-    const web = `127.0.0.1:${((await listenAt(0)).address() as AddressInfo).port}`;
+    const web = `127.0.0.1:${(await listenAt({ port: 0, host: '127.0.0.1' })).port}`;
+    const folder = dirname(fileOf(''));
     const taken = `unix:${folder}/taken.sock`;
-    await listenAt(`${folder}/taken.sock`);
+    await listenAt({ path: `${folder}/taken.sock` });
     const missing = `unix:${folder}/missing/control.sock`;
     const controls = [taken, missing, `unix:${folder}/free.sock`].join();
     const env = { KILLSWITCHD_WEB_LISTEN: web, KILLSWITCHD_CONTROL_LISTEN: controls };

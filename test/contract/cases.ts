@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { ServerTimer } from '../../src/core/events.ts';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import type { Fields } from '../exchange/samples.ts';
@@ -79,18 +80,13 @@ const ORDERS: readonly Case[] = [
   }),
 ];
 
-interface Timer {
-  readonly startTime: number;
-  readonly cancellationTime: number;
-}
-
 const fires = (types: readonly string[] | null, row: string, left: readonly string[]) =>
   does(SWITCH, `a timer with types ${JSON.stringify(types)} cancels those`, row, async (side, ask) => {
     const order = { side: 'buy', amount: '1', price: '1', market: 'BTC_USDT' } as const;
     for (const type of ['spot', 'margin', 'futures'] as const)
       side.exchange.placeOrder({ ...order, type }, Date.now());
     side.exchange.placeOrder({ ...order, market: 'ETH_USDT', type: 'spot' }, Date.now());
-    side.exchange.advance(((await ask({ types })) as Timer).cancellationTime * 1000);
+    side.exchange.advance(((await ask({ types })) as ServerTimer).cancellationTime * 1000);
     const resting = side.exchange.orders().map(({ market, type }) => `${market} ${type}`);
     expect(resting).toEqual([...left, 'ETH_USDT spot']);
   });
@@ -99,7 +95,7 @@ const ARMED = 'limit timeout, state none to active, state active to active';
 const TIMERS: readonly Case[] = [
   does(SWITCH, 'a timer ends 5 to 600 s after its start, and is updated', ARMED, async (side, ask) => {
     for (const timeout of ['600', '5', '60']) {
-      const { startTime, cancellationTime } = (await ask({ timeout })) as Timer;
+      const { startTime, cancellationTime } = (await ask({ timeout })) as ServerTimer;
       expect(cancellationTime - startTime).toBe(Number(timeout));
       expect(side.exchange.timers()).toMatchObject([{ market: 'BTC_USDT', startTime, cancellationTime }]);
     }
@@ -126,16 +122,11 @@ const PAGES = 'request offset, state Activated';
 const POINTS = 'request account, request from, request to';
 
 const ACCOUNTS: readonly Case[] = [
-  doesWith(SOME)(
-    'withdrawPay',
-    'the receiver gets the amount, the fee is on top',
-    PAID,
-    async (side, ask) => {
-      await ask();
-      expect(side.exchange.withdrawals()).toMatchObject([{ amount: '10', fee: '3.2', address: 'TXyz' }]);
-      expect(balances(side)).toEqual({ USDT: '86.8' });
-    },
-  ),
+  doesWith(SOME)('withdrawPay', 'the amount is paid, the fee is on top', PAID, async (side, ask) => {
+    await ask();
+    expect(side.exchange.withdrawals()).toMatchObject([{ amount: '10', fee: '3.2', address: 'TXyz' }]);
+    expect(balances(side)).toEqual({ USDT: '86.8' });
+  }),
   does('withdrawPay', 'it goes over its network or its provider', WAYS, async (side, ask) => {
     await ask({ network: undefined });
     await ask({ unique_id: 'w-2', network: 'OMNI' });

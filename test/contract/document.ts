@@ -1,17 +1,12 @@
 import type { OperationName } from '../../src/exchange/operations.ts';
 import { describedIn, type Schema } from '../docs/openapi-exchange.ts';
 
-/** One thing that the API document says. */
-export interface Row {
-  /** Null where it holds for more than one operation. */
-  readonly operation: OperationName | null;
-  /** operation, request, reply, rule, state, status, code or limit */
-  readonly kind: string;
-  /** Of a reply the path of a field, `[]` for each element of a list. */
-  readonly name: string;
-  /** Of a reply its type; else empty. */
-  readonly says: string;
-}
+/**
+ * One thing that the API document says, of more than one operation where `operation` is null. `kind`: operation,
+ * request, reply, rule, state, status, code or limit. Of a reply `name` is the path of a field, with `[]` for each
+ * element of a list, and `says` its type; else it is empty.
+ */
+type Row = Readonly<Record<'kind' | 'name' | 'says', string>> & { readonly operation: OperationName | null };
 
 /** Names a row in cases and tables. */
 export const rowId = ({ operation, kind, name }: Row): string => `${operation ?? 'all'} ${kind} ${name}`;
