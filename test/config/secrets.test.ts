@@ -12,11 +12,6 @@ function readKeyFile(content: string | Buffer, mode = 0o400) {
   return readSecrets({ ...key, KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: false });
 }
 
-function problemsWith(content: string | Buffer): readonly string[] {
-  const read = readKeyFile(content);
-  return read.kind === 'invalid' ? read.problems : [];
-}
-
 it('a secret from a copy that a service manager made is refused once its source has changed, with the command that helps', async () => {
   const readCopy = (copy: string, source: string) => {
     const files = { KILLSWITCHD_API_KEY_FILE: copy, KILLSWITCHD_API_KEY_SOURCE: source };
@@ -63,7 +58,7 @@ describe('a secret from a file', () => {
     ['{"key":"key-of-the-test"}', 'found JSON'],
   ])('is refused as %j, without showing any of it', (content, found) => {
     const said = `KILLSWITCHD_API_KEY_FILE: in the file that it names: ${found}; ${ALONE}`;
-    expect(problemsWith(content)).toEqual([said]);
+    expect(readKeyFile(content)).toEqual({ kind: 'invalid', problems: [said] });
   });
 
   it('is refused where key and secret are the same', () => {
@@ -75,15 +70,12 @@ describe('a secret from a file', () => {
   });
 
   it('is refused when the file is bigger than any key, and warned about when every user may read it', () => {
-    expect(problemsWith('k'.repeat(4 * 1024 + 1))).toEqual([
-      'KILLSWITCHD_API_KEY_FILE: the file that it names is bigger than 4 KiB; allowed: a file that holds the key and nothing else',
-    ]);
-    expect(readKeyFile('k'.repeat(4 * 1024), 0o644)).toMatchObject({
-      kind: 'ok',
-      warnings: [
-        'KILLSWITCHD_API_KEY_FILE: every user of this host may read the file that it names (mode 0644); allow its owner only: mode 0400',
-      ],
-    });
+    const bigger =
+      'KILLSWITCHD_API_KEY_FILE: the file that it names is bigger than 4 KiB; allowed: a file that holds the key and nothing else';
+    expect(readKeyFile('k'.repeat(4 * 1024 + 1))).toEqual({ kind: 'invalid', problems: [bigger] });
+    const readable =
+      'KILLSWITCHD_API_KEY_FILE: every user of this host may read the file that it names (mode 0644); allow its owner only: mode 0400';
+    expect(readKeyFile('k'.repeat(4 * 1024), 0o644)).toMatchObject({ kind: 'ok', warnings: [readable] });
   });
 });
 

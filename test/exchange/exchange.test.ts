@@ -200,6 +200,6 @@ test('a program that used the client and closed it ends by itself', async () => 
     await client.close();
     console.log('closed');`;
   const args = ['--input-type=module', '--eval', program];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
   expect(stdout).toBe('closed\n');
-});
+}, 40_000);

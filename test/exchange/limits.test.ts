@@ -11,9 +11,7 @@ afterEach(() => void vi.useRealTimers());
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 } as const;
 const replyTo = (path = '') => JSON.stringify(path.includes('codes') ? CODES : TIMER);
 
-test('a hundred parallel calls go one after the other where nonces rise, and none fails or warns', {
-  timeout: 60_000,
-}, async () => {
+test('a hundred parallel calls go one after the other where nonces rise, and none fails or warns', async () => {
   const warnings: string[] = [];
   const note = ({ name }: Error) => void warnings.push(name);
   process.on('warning', note);
@@ -40,7 +38,7 @@ test('a hundred parallel calls go one after the other where nonces rise, and non
   expect(arrived).toHaveLength(100);
   expect(arrived.toSorted((one, other) => one - other)).toEqual(arrived);
   expect(warnings).toEqual([]);
-});
+}, 60_000);
 
 test('in a nonce window many requests are under way at a time', async () => {
   const held: (() => void)[] = [];

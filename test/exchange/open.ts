@@ -33,15 +33,15 @@ export function openTransport(base: string, options: Partial<TransportOptions> =
   return { transport, start, send: (given?: Partial<WireRequest>) => start(given).result };
 }
 
+const ACCESS = {
+  credentials: () => ({ key: KEY, secret: SECRET }),
+  nonce: 'increasing',
+  clock: createSystemClock(),
+} as const;
+
 /** An exchange client to one server, closed when the test ends. */
 export function openExchange(server: { readonly base: string }, options: Partial<ExchangeOptions> = {}) {
-  const exchange = createExchange({
-    bases: [server.base],
-    credentials: () => ({ key: KEY, secret: SECRET }),
-    nonce: 'increasing',
-    clock: createSystemClock(),
-    ...options,
-  });
+  const exchange = createExchange({ ...ACCESS, bases: [server.base], ...options });
   onTestFinished(() => exchange.close());
   const sync = (given: Partial<SyncRequest> = {}) => {
     const request: SyncRequest = {
@@ -72,14 +72,7 @@ export function openExchange(server: { readonly base: string }, options: Partial
 
 /** A client of one or more servers, closed when the test ends. */
 export function openClient(bases: string | readonly string[], options: Partial<ClientOptions> = {}): Client {
-  const client = createClient({
-    bases: typeof bases === 'string' ? [bases] : bases,
-    credentials: () => ({ key: KEY, secret: SECRET }),
-    nonce: 'increasing',
-    clock: createSystemClock(),
-    accessToken: () => TOKEN,
-    ...options,
-  });
+  const client = createClient({ ...ACCESS, accessToken: () => TOKEN, bases: [bases].flat(), ...options });
   onTestFinished(() => client.close());
   return client;
 }

@@ -114,11 +114,9 @@ async function holdsWhateverComes({ name, call, movesMoney }: Sample): Promise<v
 }
 
 // All operations at once: those that read are asked again, and mostly wait.
-test('whatever bytes an operation gets, it ends in time with a named error or with a reply that came with success', {
-  timeout: 60_000,
-}, async () => {
+test('whatever bytes an operation gets, it ends in time with a named error or with a reply that came with success', async () => {
   await Promise.all(SAMPLES.map(holdsWhateverComes));
-});
+}, 60_000);
 
 test('a ping that hangs is asked once more over a fresh connection within its time', async () => {
   const server = await serveHttp((_request, response) => {
