@@ -18,7 +18,8 @@ type Sections = Readonly<Record<string, unknown>>;
 /** One key of the base with another value, as sections for `diff`: `log.level`, `onLapse`. */
 function withKey(path: string, value: unknown): Record<string, unknown> {
   const [section = '', key] = path.split('.');
-  return { [section]: key === undefined ? value : { ...((BASE as Sections)[section] ?? {}), [key]: value } };
+  if (key === undefined) return { [section]: value };
+  return { [section]: { ...((BASE as Sections)[section] as object | undefined), [key]: value } };
 }
 
 /** Keys that may change while the daemon runs, each with another value than in the base. */

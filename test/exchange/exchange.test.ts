@@ -19,7 +19,7 @@ test('a request is signed, and asks whether it may leave, once its connection is
   const { sync } = openExchange({ base: `https://127.0.0.1:${gate.port}` }, { ca: server.ca });
   await sync(REMOVE);
   gate.hold();
-  const mayWrite = vi.fn(() => true);
+  const mayWrite = vi.fn<() => boolean>(() => true);
   const opening = sync({ ...REMOVE, fresh: true, mayWrite });
   expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
   expect(nonces).toHaveLength(2);

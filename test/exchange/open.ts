@@ -27,7 +27,7 @@ export function openTransport(base: string, options: Partial<TransportOptions> =
       ...given,
     };
     const { promise: result, resolve } = Promise.withResolvers<WireResult>();
-    const settled = vi.fn(resolve);
+    const settled = vi.fn<(result: WireResult) => void>(resolve);
     return { result, cancel: transport.send(request, settled), settled };
   };
   return { transport, start, send: (given?: Partial<WireRequest>) => start(given).result };
