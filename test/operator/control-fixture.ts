@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, type Dispatcher, request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
 import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
+import { asker as askerOf, type Reply } from '../process/control.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 export const clock = createSystemClock();
@@ -20,21 +20,14 @@ export function makeFolder(): string {
   return folder;
 }
 
-/** Sources that write down what was asked of them. */
-export interface Spy {
-  readonly sources: ControlSources;
-  /** Every call that could change something, in its order. */
-  readonly calls: unknown[][];
-  readonly refused: string[];
-  /** Every command with who sent it and why. */
-  readonly commands: Parameters<ControlSources['onCommand']>[0][];
-}
-
-/** A daemon with the bots `main` (BTC_USDT) and `maker` (ETH_USDT) in which everything asked for happens at once. */
-export function createSpy(changes: Partial<ControlSources> = {}): Spy {
+/**
+ * A daemon with the bots `main` (BTC_USDT) and `maker` (ETH_USDT) in which everything asked for happens at once. It
+ * writes down every call that could change something, every refusal, and every command with who sent it and why.
+ */
+export function createSpy(changes: Partial<ControlSources> = {}) {
   const calls: unknown[][] = [];
   const refused: string[] = [];
-  const commands: Spy['commands'] = [];
+  const commands: Parameters<ControlSources['onCommand']>[0][] = [];
   const noted =
     <Given extends unknown[], Answer>(name: string, answer: (...given: Given) => Answer) =>
     (...given: Given): Answer => {
@@ -81,14 +74,12 @@ export function addressOf(text: string): ListenAddress {
 
 /** Starts listeners that are closed after the test. */
 export async function start(
-  spy: Spy,
+  spy: ReturnType<typeof createSpy>,
   listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
   token: () => string | null = () => null,
   access: 'owner' | 'group' = 'owner',
-  hide = spy.sources.hide,
 ): ReturnType<typeof startControl> {
-  const sources = { ...spy.sources, hide };
-  const control = await startControl({ listen: listen.map(addressOf), access, token, sources });
+  const control = await startControl({ listen: listen.map(addressOf), access, token, sources: spy.sources });
   onTestFinished(control.close);
   return control;
 }
@@ -105,49 +96,8 @@ export async function open(
   return { ...spy, spy, address, ask: asker(address), close };
 }
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: Record<string, string | string[] | undefined>;
-  readonly text: string;
-  /** What the reply holds, or null where it is no JSON. */
-  readonly body: unknown;
-}
-
-export interface Asked {
-  readonly method?: string;
-  readonly headers?: Record<string, string>;
-  /** Sent as it is where it is a text, else as JSON. */
-  readonly body?: unknown;
-}
-
-/** Something that asks one of the listeners over its own connections. */
-export type Asker = (path: string, asked?: Asked) => Promise<Reply>;
-
-/** Asks the listener at this address over one connection, with POST unless told otherwise; of a stream its first event. */
-export function asker(address: string | undefined): Asker {
-  const path = address?.startsWith('unix:') === true ? address.slice('unix:'.length) : null;
-  const agent = new Agent({ connections: 1, ...(path === null ? {} : { connect: { socketPath: path } }) });
-  onTestFinished(() => agent.destroy());
-  return async (target, { method = 'POST', headers = {}, body } = {}) => {
-    const isText = typeof body === 'string';
-    const type = body === undefined || isText ? {} : { 'content-type': 'application/json' };
-    const reply = await request(`${path === null ? address : 'http://localhost'}${target}`, {
-      method: method as Dispatcher.HttpMethod,
-      headers: { ...type, ...headers },
-      ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
-      dispatcher: agent,
-    });
-    let text = '';
-    const kind = String(reply.headers['content-type']);
-    const isStream = kind.startsWith('text/event-stream');
-    for await (const chunk of reply.body) {
-      text += String(chunk);
-      if (isStream && /^data:.*\n\n/m.test(text)) break;
-    }
-    const isJson = kind.startsWith('application/json') && text !== '';
-    return { status: reply.statusCode, headers: reply.headers, text, body: isJson ? JSON.parse(text) : null };
-  };
-}
+/** Asks the listener at this address over one connection, with POST unless told otherwise. */
+export const asker = (address: string | undefined) => askerOf({ onTestFinished }, address ?? '');
 
 /** A bare connection to the listener at this address. */
 export function dial(address: string | undefined): Socket {
@@ -179,7 +129,4 @@ export function say(address: string | undefined, bytes: string | Uint8Array, end
   return heardOf(socket);
 }
 
-const errorOf = ({ body }: Reply) =>
-  (body as { error?: { code?: string; message?: string } } | null)?.error ?? {};
-export const codeOf = (reply: Reply): string => errorOf(reply).code ?? '';
-export const messageOf = (reply: Reply): string => errorOf(reply).message ?? '';
+export const messageOf = ({ message }: Reply) => message;

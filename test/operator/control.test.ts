@@ -3,18 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Progress } from '../../src/core/events.ts';
 import type { ReloadReport } from '../../src/operator/control-sources.ts';
-import {
-  asker,
-  clock,
-  codeOf,
-  createSpy,
-  dial,
-  heardOf,
-  makeFolder,
-  open,
-  start,
-  TCP,
-} from './control-fixture.ts';
+import { asker, clock, createSpy, dial, heardOf, makeFolder, open, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 /** What a beat of the bot main is told where the daemon stands so. */
@@ -34,26 +23,17 @@ describe('a beat', () => {
     const standing = clock.now();
     const { ask, calls } = await open({ clock: { ...clock, now: () => standing }, bots: () => ['main'] });
     const { status, body } = await ask('/v1/beat');
-    expect(status).toBe(200);
-    expect(body).toEqual({
-      armed: true,
-      counted: true,
-      bot: 'main',
-      ttlSeconds: 15,
-      markets: {
-        BTC_USDT: { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt: expect.any(Number) },
-      },
-    });
-    const { expiresAt } = (body as { markets: { BTC_USDT: { expiresAt: number } } }).markets.BTC_USDT;
-    expect(expiresAt - standing.wallMs / 1000).toBeCloseTo(54.321, 1);
+    const expiresAt = expect.closeTo(standing.wallMs / 1000 + 54.321, 1);
+    const BTC_USDT = { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt };
+    const told = { armed: true, counted: true, bot: 'main', ttlSeconds: 15, markets: { BTC_USDT } };
+    expect([status, body]).toEqual([200, told]);
     expect(calls).toEqual([['hear', 'main', 'beat', { session: null, seq: null }, expect.any(Number)]]);
   });
 
   test('that is a copy does not count, and is told why and whether it is armed all the same', async () => {
     const { ask } = await open({ hear: () => ({ counted: false, why: 'replayed: seq is 3' }) });
-    const { status, body } = await ask('/v1/beat?bot=main');
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ armed: true, counted: false, why: 'replayed: seq is 3' });
+    const body = { armed: true, counted: false, why: 'replayed: seq is 3' };
+    expect(await ask('/v1/beat?bot=main')).toMatchObject({ status: 200, body });
   });
 
   test('is as old as the first of its bytes when its body comes later', async () => {
@@ -149,7 +129,8 @@ const become = (progress: readonly Progress[]) => ({ operate: async () => progre
 const read = (report: ReloadReport) => ({ reload: async () => report });
 const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
 const problems = ['markets: one', 'defaults: two'];
-const message = 'nothing was changed, because of 2 problems';
+const taken = { kind: 'applied', ...applied } as const;
+const rejected = { code: 'config_rejected', message: 'nothing was changed, because of 2 problems' };
 const copy = { counted: false, why: 'x' } as const;
 
 test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
@@ -160,18 +141,8 @@ test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
   ['goodbye', { hear: () => copy }, 409, { ...copy, done: false, markets: [] }],
   ['arm', become([done, waiting]), 202, { done: false, markets: [done, waiting] }],
   ['arm', become([done, impossible]), 409, { done: false, markets: [done, impossible] }],
-  [
-    'reload',
-    read({ kind: 'applied', ...applied, progress: [waiting] }),
-    200,
-    { ...applied, markets: [waiting] },
-  ],
-  [
-    'reload',
-    read({ kind: 'rejected', problems }),
-    422,
-    { error: { code: 'config_rejected', message, problems } },
-  ],
+  ['reload', read({ ...taken, progress: [waiting] }), 200, { ...applied, markets: [waiting] }],
+  ['reload', read({ kind: 'rejected', problems }), 422, { error: { ...rejected, problems } }],
 ])('%s is told what came of it: %j', async (name, changes, status, reply) => {
   const { ask } = await open({ bots: () => ['main'], ...changes });
   expect(await ask(`/v1/${name}`)).toMatchObject({ status, body: reply });
@@ -256,20 +227,18 @@ describe('who sent a command and why', () => {
   });
 
   test('shows no part of a secret that the sender or the reason holds', async () => {
-    const spy = createSpy();
     const secret = 'correct-horse-battery-staple';
-    const hide = (text: string) => text.replaceAll(secret, '...');
-    const control = await start(spy, [TCP], () => null, 'owner', hide);
-    const said = { headers: { 'user-agent': `${'x'.repeat(90)} ${secret}` }, body: { reason: secret } };
-    await asker(control.addresses[0])('/v1/arm', said);
-    expect(spy.commands).toMatchObject([{ reason: '...', sender: `${'x'.repeat(90)} ...` }]);
+    const { ask, commands } = await open({ hide: (text) => text.replaceAll(secret, '...') });
+    const headers = { 'user-agent': `${'x'.repeat(90)} ${secret}` };
+    await ask('/v1/arm', { headers, body: { reason: secret } });
+    expect(commands).toMatchObject([{ reason: '...', sender: `${'x'.repeat(90)} ...` }]);
   });
 
   test('is limited to what fits a line of the log', async () => {
     const { ask, commands, calls } = await open();
     await ask('/v1/arm', { body: { markets: ['NO_SUCH'] } });
     for (const reason of ['', 'x'.repeat(201), 'two\nlines', 7])
-      expect(codeOf(await ask('/v1/arm', { body: { reason } }))).toBe('invalid_value');
+      expect((await ask('/v1/arm', { body: { reason } })).code).toBe('invalid_value');
     expect([commands, calls]).toEqual([[], []]);
     await ask('/v1/arm', { headers: { 'user-agent': `a\tb${'x'.repeat(300)}` } });
     expect(commands[0]?.sender).toBe(`a b${'x'.repeat(197)}`);

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { ListenError } from '../../src/operator/listen.ts';
-import { asker, createSpy, dial, open, start as startControl } from './control-fixture.ts';
+import { sleep } from '../process/program.ts';
+import { asker, dial, open } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
-import { ask, ask as askWeb, clock, start, start as startWeb } from './web-fixture.ts';
+import { ask, clock, start } from './web-fixture.ts';
 
 test('an address in use is named, and no other listener stays open', async () => {
   const taken = new URL((await start()).addresses[0] ?? '').host;
@@ -69,13 +69,11 @@ describe('256 silent connections that come back as soon as they are closed', () 
   /** Twenty a second for 3 s. */
   const statusesOf = async (send: () => Promise<{ readonly status: number }>) => {
     await sleep(500);
-    const sent: Promise<number>[] = [];
-    for (let index = 0; index < 60; index += 1) {
-      const replied = send().then(({ status }) => status);
-      sent.push(replied.catch(() => 0));
-      await sleep(50);
-    }
-    return new Set(await Promise.all(sent));
+    const sent = Array.from({ length: 60 }, async (_, index) => {
+      await sleep(50 * index);
+      return send().catch(() => ({ status: 0 }));
+    });
+    return new Set((await Promise.all(sent)).map(({ status }) => status));
   };
 
   test('keep no beat from the control listener, and are counted', async () => {
@@ -94,21 +92,13 @@ describe('256 silent connections that come back as soon as they are closed', () 
 });
 
 const FILE = new URL('../../docs/openapi/daemon.yaml', import.meta.url);
-const document = parse(readFileSync(FILE, 'utf8')) as {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-};
+const document = parse(readFileSync(FILE, 'utf8')) as { readonly paths: Record<string, object> };
 const ajv = new Ajv({ strict: false }).addSchema(document, 'document');
 
 /** What the document has against a reply; null where nothing. */
-function flawOf(
-  path: string,
-  method: string,
-  status: number | 'default',
-  type: string,
-  value: unknown,
-): string | null {
-  const steps = ['paths', path, method, 'responses', String(status), 'content', type, 'schema'];
-  const pointer = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
+function flawOf(path: string, method: string, status: number | 'default', type: string, value: unknown) {
+  const steps = ['paths', path, method, 'responses', status, 'content', type, 'schema'];
+  const pointer = steps.map((step) => String(step).replaceAll('/', '~1')).join('/');
   const valid = ajv.validate({ $ref: `document#/${encodeURI(pointer)}` }, value);
   return valid ? null : ajv.errorsText();
 }
@@ -123,28 +113,27 @@ const BODIES: Readonly<Record<string, object>> = {
 
 describe('docs/openapi/daemon.yaml describes what is answered', () => {
   it('by the control listener', async () => {
-    const control = await startControl(createSpy());
-    const ask = asker(control.addresses[0]);
+    const { ask } = await open();
     const paths = Object.keys(document.paths).filter((path) => path.startsWith('/v1/'));
     expect(paths).toHaveLength(13);
     for (const path of paths.filter((one) => one !== '/v1/status')) {
-      const method = document.paths[path]?.['get'] === undefined ? 'POST' : 'GET';
+      const method = 'get' in (document.paths[path] ?? {}) ? 'GET' : 'POST';
       const asked = method === 'GET' ? { method } : { method, body: BODIES[path] ?? {} };
-      const { status, body } = await ask(path, asked as { method: 'POST' });
+      const { status, body } = await ask(path, asked);
       expect(flawOf(path, method.toLowerCase(), status, 'application/json', body), path).toBeNull();
-      const refused = await ask(path, { method: 'POST', body: { bogus: true } });
+      const refused = await ask(path, { body: { bogus: true } });
       expect(ajv.validate({ $ref: 'document#/components/schemas/Error' }, refused.body), path).toBe(true);
     }
   });
 
   it('by the web listener', async () => {
-    const web = await startWeb();
+    const web = await start();
     for (const path of Object.keys(document.paths).filter((one) => !one.startsWith('/v1/'))) {
-      const { status, headers, body } = await askWeb(web, path);
+      const { status, headers, body } = await ask(web, path);
       const type = String(headers['content-type']).split(';')[0] ?? '';
       const value: unknown = type === 'application/json' ? JSON.parse(body) : body;
       expect(flawOf(path, 'get', status, type, value), path).toBeNull();
-      const refused = await askWeb(web, path, 'GET', { host: 'rebound.example' });
+      const refused = await ask(web, path, 'GET', { host: 'rebound.example' });
       const refusal = String(refused.headers['content-type']).split(';')[0] ?? '';
       expect(flawOf(path, 'get', 'default', refusal, refused.body), path).toBeNull();
     }

@@ -5,24 +5,20 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { startProcess } from '../liveness/started.ts';
+import { writeFiles } from './daemon.ts';
 import { guard, stageFor } from './harness.ts';
 import { eventually, MAIN, ROOT, sleep } from './program.ts';
 import { ofKind } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-/** A module of this text, as `--import` takes it. */
-const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
   test('when the address of its status page is taken, as by the daemon that already runs, called killswitchd, in which SIGUSR1 opens no debugger', async (context) => {
     const { stage, exchange, daemon } = await guard(context, { markets: ['AAA_USDT'], nodeOptions: [] });
     const { host } = new URL(await daemon.web());
-    const second = await stage.daemon({
-      exchange: exchange.url,
-      markets: ['BBB_USDT'],
-      config: { web: { listen: [host] } },
-    });
+    const config = { web: { listen: [host] } };
+    const second = await stage.daemon({ exchange: exchange.url, markets: ['BBB_USDT'], config });
     expect(await second.exit()).toMatchObject({ code: 78 });
     expect(second.stderr()).toMatch(new RegExp(`^killswitchd run: .*${host}.*in use.*\n$`));
     expect(second.stdout()).toBe('');
@@ -51,12 +47,12 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     ['24.12.0', ['version']],
   ] as const)(
     'on Node %s, asked for %j, where that is older than package.json says',
-    async (row, context) => {
-      const [version, args] = row;
+    async ([version, args], context) => {
       const [, oldest = ''] = /"node": ">=([\d.]+)"/.exec(read('package.json')) ?? [];
       const isOld = version.localeCompare(`${oldest}.0`, 'en', { numeric: true }) < 0;
-      const says = moduleOf(`Object.defineProperty(process.versions, 'node', { value: '${version}' })`);
-      const program = await stageFor(context).run(args, { preload: [says] });
+      const says = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`;
+      const preload = [`data:text/javascript,${encodeURIComponent(says)}`];
+      const program = await stageFor(context).run(args, { preload });
       expect((await program.exit()).code).toBe(isOld ? 78 : 0);
       const told = `killswitchd needs Node ${oldest} or later, and this is Node ${version}.\n`;
       expect(program.stderr()).toBe(isOld ? told : '');
@@ -67,17 +63,12 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
 
 describe.concurrent('the command line', { timeout: 60_000 }, () => {
   test('prints all it has to say, however slowly it is read', async (context) => {
-    const { directory } = stageFor(context);
-    const config = join(directory, 'killswitchd.json');
     const markets = Array.from({ length: 500 }, (_, index) => `M${index}_USDT`);
-    const exchange = { baseUrls: ['https://exchange.example'] };
-    writeFileSync(config, JSON.stringify({ exchange, markets, liveness: { mode: 'none' } }));
+    const files = writeFiles(stageFor(context).directory, { exchange: 'https://exchange.example', markets });
     const command = '"$0" "$1" check-config --print --format json --config "$2" | { sleep 3; cat; }';
-    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN, config], {
-      cwd: ROOT,
-      env: { PATH: process.env['PATH'], KILLSWITCHD_API_KEY: 'a-key', KILLSWITCHD_API_SECRET: 'a-secret' },
-      maxBuffer: 16 * 1024 * 1024,
-    });
+    const args = ['-c', command, process.execPath, MAIN, files.configFile];
+    const env = { PATH: process.env['PATH'], ...files.env };
+    const { stdout } = await promisify(execFile)('sh', args, { env, maxBuffer: 16 * 1024 * 1024 });
     expect(stdout.length).toBeGreaterThan(200_000);
     expect((JSON.parse(stdout) as { markets: unknown[] }).markets).toHaveLength(markets.length);
   });

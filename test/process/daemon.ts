@@ -32,11 +32,6 @@ export interface LogLine {
   readonly msg: string;
 }
 
-export interface Page {
-  readonly status: number;
-  readonly body: string;
-}
-
 /** The daemon as a process, and what an operator can ask of it. */
 export type DaemonProcess = ReturnType<typeof runDaemon>;
 
@@ -105,7 +100,7 @@ function observe(program: Program) {
       if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
       return /Status page, health and metrics: (http:[^\s"]+)/.exec(logText(program))?.[1] ?? null;
     });
-  const get = async (path: string): Promise<Page> => {
+  const get = async (path: string) => {
     const answer = await fetch(`${await web()}${path}`);
     return { status: answer.status, body: await answer.text() };
   };

@@ -82,29 +82,21 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       writeFileSync(join(directory, name), text, { mode });
       return join(directory, name);
     };
-    const namesMissing = (name: string, firstLine: string) => file(name, `#!${firstLine}\n`);
+    const there = 'which is not there';
     for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
       [file('plain', 'no program', 0o644), 126, 'plain may not be executed'],
-      [namesMissing('orphan', ' /no/such/interpreter -x'), 127, 'names /no/such/interpreter, which is not'],
-      [namesMissing('windows', '/bin/sh\r'), 127, 'names /bin/sh and a carriage return, which is not there'],
-      [
-        namesMissing('unnamed', '/usr/bin/env no-such-python'),
-        127,
-        'names no-such-python, which is not there',
-      ],
-      [
-        namesMissing('copied', '/usr/bin/env sh\r'),
-        127,
-        'names sh and a carriage return, which is not there',
-      ],
+      [file('orphan', '#! /no/such/program -x\n'), 127, `names /no/such/program, ${there}`],
+      [file('windows', '#!/bin/sh\r\n'), 127, `names /bin/sh and a carriage return, ${there}`],
+      [file('unnamed', '#!/usr/bin/env no-such-python\n'), 127, `names no-such-python, ${there}`],
+      [file('copied', '#!/usr/bin/env sh\r\n'), 127, `names sh and a carriage return, ${there}`],
       [directory, 126, `${directory} is not a file`],
     ] as const) {
-      const setting = { env: { ...env, PATH } };
-      const ended = await run(['exec', '--config', configFile, '--', program], setting);
-      expect(ended.code).toBe(code);
-      expect(ended.err).toEqual([expect.stringMatching(/^killswitchd exec: cannot start the bot: /)]);
+      const args = ['exec', '--config', configFile, '--', program];
+      const ended = await run(args, { env: { ...env, PATH } });
+      const says = expect.stringMatching(/^killswitchd exec: cannot start the bot: /);
+      expect(ended).toMatchObject({ code, err: [says] });
       expect(ended.err[0]).toContain(why);
     }
     expect(await exchange.events()).toEqual([]);

@@ -9,18 +9,13 @@ import { endBy, eventually, MAIN, sleep } from './program.ts';
 import { deletedIn, firstRenewalsAfter, longestGapDuring } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
-/** It is sent the signal for the sabotage as well, and ends well when it is asked to. It says when it is ready for both. */
-const QUIET_BOT =
-  "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); console.log('listens'); setInterval(() => {}, 1000)";
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 
 describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
   test('when every thread hangs in the kernel', async (context) => {
-    const bot = [process.execPath, '-e', QUIET_BOT];
-    const config = { liveness: PROCESS };
-    const guarding = { timeoutSeconds: 5, canSabotage: true, bot, config };
+    const guarding = { timeoutSeconds: 5, canSabotage: true, bot: BOT, config: { liveness: PROCESS } };
     const { stage, exchange, daemon } = await guard(context, guarding);
-    await eventually('the bot', 10_000, () => daemon.stdout().includes('listens'));
+    await botSays(daemon, 'started');
     daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
     expect(await longestGapDuring(exchange, MARKETS, () => sleep(3500))).toBeLessThan(2500);
     daemon.signal('SIGTERM');
@@ -95,8 +90,8 @@ describe('renewals go on, and a stop is clean, when the reader of the log', { ti
           liveness: isExec ? PROCESS : { mode: 'none' },
           exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
         },
-        ...(isExec ? ({ bot: BOT, stderr: 'unread' } as const) : {}),
-        ...(unread === null ? {} : { stdout: unread.descriptor }),
+        ...(isExec ? { bot: BOT, stderr: 'unread' as const } : {}),
+        ...(unread && { stdout: unread.descriptor }),
       });
       await firstRenewalsAfter(exchange, markets, 0);
       if (reader === 'dies') daemon.closeStdout();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, type TestContext, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { startProcess } from '../liveness/started.ts';
-import { everythingSaidBy, shownIn } from './daemon.ts';
+import { everythingSaidBy, shownIn, writeFiles } from './daemon.ts';
 import { BOT, botSays, MARKET, PROCESS } from './exec-play.ts';
 import { beginGuard, stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
@@ -16,11 +16,7 @@ const SECRET_PATH = '/services/T0TOPSECRET/B1CONFIDENTIAL?token=h1dden-value';
 const PING_PATH = '/ping/UNGUESSABLE-UUID';
 const PARTS = ['T0TOPSECRET', 'B1CONFIDENTIAL', 'h1dden-value', 'UNGUESSABLE'];
 
-interface Told {
-  readonly event: string;
-  readonly text: string;
-  readonly markets: readonly string[];
-}
+type Told = Readonly<Record<'event' | 'text', string>> & { readonly markets: readonly string[] };
 
 /** A daemon and whoever it tells, who answers with a status or with nothing at all, over real HTTP on the loopback. */
 async function play(context: TestContext, manner: number | 'hangs', liveness: object, timeoutSeconds = 5) {
@@ -31,16 +27,10 @@ async function play(context: TestContext, manner: number | 'hangs', liveness: ob
     posts.push(heard);
     if (now !== 'hangs') response.writeHead(now).end('ok');
   });
-  const fileWith = (name: string, text: string) => {
-    writeFileSync(join(directory, name), `${text}\n`, { mode: 0o600 });
-    return join(directory, name);
-  };
-  const notify = {
-    name: 'main account',
-    urlFile: fileWith('url', url + SECRET_PATH),
-    pingUrlFile: fileWith('ping', url + PING_PATH),
-    pingEverySeconds: 5,
-  };
+  const files = { urlFile: join(directory, 'url'), pingUrlFile: join(directory, 'ping') };
+  writeFileSync(files.urlFile, `${url}${SECRET_PATH}\n`, { mode: 0o600 });
+  writeFileSync(files.pingUrlFile, `${url}${PING_PATH}\n`, { mode: 0o600 });
+  const notify = { name: 'main account', ...files, pingEverySeconds: 5 };
   const config = { liveness, notify };
   const played = await beginGuard(context, { markets: MARKETS, timeoutSeconds, control: true, config });
   if (liveness === UNWATCHED) await played.daemon.ready();
@@ -83,8 +73,8 @@ test.concurrent('a SIGKILLed bot is told of, then that its orders were cancelled
   const before = pings().length;
   expect((await told('fired')).text).toContain('its orders were cancelled by');
   await eventually('both markets', 10_000, () => {
-    const named = new Set(toldOf('fired').flatMap(({ markets }) => markets));
-    return MARKETS.every((market) => named.has(market));
+    const named = toldOf('fired').flatMap(({ markets }) => markets);
+    return MARKETS.every((market) => named.includes(market));
   });
   await sleep(6000);
   expect(pings().length - before).toBeLessThanOrEqual(1);
@@ -117,21 +107,18 @@ test.concurrent('an outage is told of at its beginning and its end, and the ping
 test.concurrent('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
   timeout: 120_000,
 }, async (context) => {
-  const { exchange, daemon, posts, toldOf, behave } = await play(context, 503, UNWATCHED);
+  const { exchange, daemon, toldOf, behave } = await play(context, 503, UNWATCHED);
   await exchange.addFaults({ kind: 'maintenance' });
   await eventually('another attempt', 60_000, () => toldOf('outage-began')[1]);
   const failed = await daemon.metric('killswitch_notify_failures_total', { what: 'message' });
   expect(failed).toBeGreaterThanOrEqual(1);
   behave(200);
-  const before = posts.length;
   const startMs = performance.now();
   daemon.signal('SIGTERM');
   await daemon.exit(30_000);
   // 8 s for the timers, 3 s for everything else, and a busy machine.
   expect(performance.now() - startMs).toBeLessThan(13_000);
-  const [first] = posts.slice(before).filter(({ body }) => body.includes('"stopped"'));
-  const stopped = { event: 'stopped', level: 'error', markets: MARKETS };
-  expect(JSON.parse(first?.body ?? '{}')).toMatchObject(stopped);
+  expect(toldOf('stopped')).toMatchObject([{ level: 'error', markets: MARKETS }]);
 });
 
 test.concurrent('a receiver that hangs delays no renewal and no stop', {
@@ -169,18 +156,16 @@ async function playServices(context: TestContext) {
     const [status, body] = answerOf(one.path);
     response.writeHead(status).end(body);
   });
-  const file = (name: string, text: string) => {
-    writeFileSync(join(directory, name), text);
-    return join(directory, name);
-  };
-  const attempt = async (format: string, paths: { urlFile?: string; pingUrlFile?: string }) => {
-    const files = Object.entries(paths).map(([key, path]) => [key, file(key, base + path)]);
-    const notify = { name: 'R&D <main>', format, ...Object.fromEntries(files) };
-    const exchange = { baseUrls: ['http://127.0.0.1:9'] };
-    const content = { exchange, markets: ['BTC_USDT'], liveness: UNWATCHED, notify };
-    const config = file('killswitchd.json', JSON.stringify(content));
-    const env = { KILLSWITCHD_API_KEY: 'demo-key', KILLSWITCHD_API_SECRET: 'demo-secret' };
-    const { code, out, err } = await run(['notify', '--test', '--config', config], { env });
+  const attempt = async (format: string, paths: Readonly<Record<string, string>>) => {
+    const files: Record<string, string> = {};
+    for (const [key, path] of Object.entries(paths)) {
+      files[key] = join(directory, key);
+      writeFileSync(files[key], base + path);
+    }
+    const config = { liveness: UNWATCHED, notify: { name: 'R&D <main>', format, ...files } };
+    const options = { exchange: 'http://127.0.0.1:9', markets: ['BTC_USDT'], config };
+    const { configFile, env } = writeFiles(directory, options);
+    const { code, out, err } = await run(['notify', '--test', '--config', configFile], { env });
     return [code, ...out, ...err];
   };
   return { heard, attempt };

@@ -9,11 +9,12 @@ import { ofKind } from './simulated-exchange.ts';
 
 const STAND_INS = join(ROOT, 'test/process/stand-ins');
 /** Each with the market that it trades, and the program that its host is stood in for by. */
+const HOST = [join(STAND_INS, 'host.py')];
 const RECIPES = [
   { heading: 'A loop in Python', market: 'LOOP_USDT', bot: 'loop', host: [] },
   { heading: 'ccxt in Python', market: 'CCXT_USDT', bot: 'ccxt', host: [] },
-  { heading: 'freqtrade', market: 'FREQTRADE_USDT', bot: 'freqtrade', host: [join(STAND_INS, 'host.py')] },
-  { heading: 'hummingbot', market: 'HUMMINGBOT_USDT', bot: 'hummingbot', host: [join(STAND_INS, 'host.py')] },
+  { heading: 'freqtrade', market: 'FREQTRADE_USDT', bot: 'freqtrade', host: HOST },
+  { heading: 'hummingbot', market: 'HUMMINGBOT_USDT', bot: 'hummingbot', host: HOST },
 ] as const;
 const TRADES = 'orders go out here';
 
@@ -64,20 +65,16 @@ test.concurrent('bots on asyncio live through a daemon that is late, hangs, dies
   writeFileSync(tokenFile, 'T7-the.token_of+this/test=9876543210\n', { mode: 0o600 });
   const ways = {
     unix: { KILLSWITCHD_CONTROL: `unix:${join(stage.directory, 'control.sock')}` },
-    tcp: {
-      KILLSWITCHD_CONTROL: await keptAddress(context),
-      KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
-    },
+    tcp: { KILLSWITCHD_CONTROL: await keptAddress(context), KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile },
   };
   const listen = Object.values(ways).map(({ KILLSWITCHD_CONTROL: address }) => address);
   const daemon = () =>
     stage.daemon({
       exchange: exchange.url,
-      markets: Object.keys(ways).map((bot) => ({
-        market: `${bot.toUpperCase()}_USDT`,
-        timeoutSeconds: 5,
-        bot,
-      })),
+      markets: [
+        { market: 'UNIX_USDT', timeoutSeconds: 5, bot: 'unix' },
+        { market: 'TCP_USDT', timeoutSeconds: 5, bot: 'tcp' },
+      ],
       config: { liveness: { mode: 'beat', ttlSeconds: 10 }, control: { listen, tokenFile } },
     });
   const driver = join(ROOT, 'test/liveness/drivers/asyncio-bot.py');
@@ -97,12 +94,10 @@ test.concurrent('bots on asyncio live through a daemon that is late, hangs, dies
   await comeTo(1);
   const first = await daemon();
   await comeTo(2);
-  first.signal('SIGSTOP');
-  await comeTo(3);
-  first.signal('SIGCONT');
-  await comeTo(4);
-  first.signal('SIGKILL');
-  await comeTo(5);
+  for (const [index, signal] of (['SIGSTOP', 'SIGCONT', 'SIGKILL'] as const).entries()) {
+    first.signal(signal);
+    await comeTo(3 + index);
+  }
   const second = await daemon();
   await comeTo(6);
   for (const { signal, ended, said, output } of bots) {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
-import { beginGuard, guard, keptAddress, stageFor } from './harness.ts';
+import { beginGuard, guard, stageFor } from './harness.ts';
 import { endBy, eventually, said, sleep } from './program.ts';
 import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
@@ -32,11 +32,9 @@ describe.concurrent('an exchange that refuses everything and is well again', { t
   test('costs nothing at all where another address of the account is well', async (context) => {
     const stage = stageFor(context);
     const [first, other] = [await stage.exchange(), await stage.exchange()];
-    const daemon = await stage.daemon({
-      exchange: first.url,
-      markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
-      config: { exchange: { baseUrls: [first.url, other.url], sameAccount: true } },
-    });
+    const markets = MARKETS.map((market) => ({ market, timeoutSeconds: 5 }));
+    const config = { exchange: { baseUrls: [first.url, other.url], sameAccount: true } };
+    const daemon = await stage.daemon({ exchange: first.url, markets, config });
     await daemon.ready();
     await first.addFaults(UNAUTHORISED);
     const fired = await first.event('timer-fired', 10_000);
@@ -66,16 +64,11 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
   );
 
   test('because it was changed is read again from its file within seconds, and everything is armed without a restart', async (context) => {
-    const stage = stageFor(context);
-    const listen = await keptAddress(context);
-    const exchange = await stage.exchange({ listen });
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS });
-    await daemon.ready();
+    const { stage, exchange, daemon } = await guard(context, { markets: MARKETS });
     await exchange.addFaults(UNAUTHORISED);
     await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
-    await sleep(1000);
     await exchange.end();
-    const changed = await stage.exchange({ listen, secret: 'the-next-secret' });
+    const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: 'the-next-secret' });
     const writtenMs = Date.now();
     writeFileSync(daemon.secretFile, 'the-next-secret\n');
     const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);

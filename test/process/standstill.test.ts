@@ -13,13 +13,13 @@ async function guardFor(context: TestContext, timeoutSeconds: number) {
   return guarded;
 }
 
-async function expectNoLapse(exchange: RunningExchange, daemon: DaemonProcess): Promise<void> {
+async function expectNoLapse(exchange: RunningExchange, daemon: DaemonProcess) {
   await daemon.ready();
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
   expect(daemon.logged('lapsed')).toEqual([]);
 }
 
-async function expectOneLapseEach(exchange: RunningExchange, daemon: DaemonProcess): Promise<void> {
+async function expectOneLapseEach(exchange: RunningExchange, daemon: DaemonProcess) {
   await daemon.ready();
   await eventually('all lapses in the log', 5000, () => daemon.logged('lapsed')[MARKETS.length - 1]);
   await sleep(1500);
