@@ -13,6 +13,9 @@ const reloads: readonly Notice[] = [
   { kind: 'reloaded', added: [], removed: [market], changed: [] },
   { kind: 'removed', market, how: 'fired' },
 ];
+const leftToFire = { ...overdue, leftToFire: true };
+const tripOf = (why: 'bot_stale' | 'bot_failed'): Notice => ({ ...tripped, why });
+const undeleted = { ...fired, why: 'undeleted' } as const;
 const late = { ...deleted, mayHaveFired: true };
 const perhaps = { ...lapsed, certainty: 'possible' } as const;
 const trippedAndFired = { ...fired, why: 'tripped', firedByWallMs: 6100 } as const;
@@ -21,33 +24,21 @@ test.each<[string, readonly Notice[], string | null]>([
   ['a renewal that is overdue may have cost the orders', [overdue], 'possible unrenewed 1000 x1'],
   ['one that was confirmed after all cost nothing', [overdue, renewed], null],
   [
-    'a timer that was left to fire, and is wanted again about then, whatever is armed after that',
-    [tripped, { ...overdue, leftToFire: true }, renewed],
+    'a timer left to fire, and wanted again too late',
+    [tripped, leftToFire, renewed],
     'possible unrenewed 1000 x1',
   ],
   ['a lapse is said once', [overdue, lapsed, renewed], 'certain unrenewed 5000 x1'],
   ['what may have lapsed, since it was overdue', [overdue, perhaps, renewed], 'possible unrenewed 1000 x1'],
   ['a dead bot', [fired], 'certain bot_stale 4000 x1'],
   ['a trip that has fired is the same trip', [tripped, trippedAndFired], 'certain tripped 6100 x1'],
-  [
-    "the trip of a dead bot is no operator's",
-    [{ ...tripped, why: 'bot_stale' }, fired],
-    'certain bot_stale 4000 x1',
-  ],
-  [
-    'the trip of a dead bot that came back',
-    [{ ...tripped, why: 'bot_failed' }],
-    'certain bot_failed 6000 x1',
-  ],
+  ["the trip of a dead bot is no operator's", [tripOf('bot_stale'), fired], 'certain bot_stale 4000 x1'],
+  ['the trip of a dead bot that came back', [tripOf('bot_failed')], 'certain bot_failed 6000 x1'],
   ['a trip that somebody took back before it fired', [tripped, renewed], null],
   ['one that was taken back late', [{ ...tripped, durationMs: 4000 }, renewed], 'possible tripped 6000 x1'],
   ['a trip whose timer was deleted in time', [fired, tripped, deleted], 'certain bot_stale 4000 x1'],
   ['a delete that came too late', [late], 'possible deleted_late 5000 x1'],
-  [
-    'a timer that ran out before its delete',
-    [{ ...fired, why: 'undeleted' }, late],
-    'possible deleted_late 5000 x1',
-  ],
+  ['a timer that ran out before its delete', [undeleted, late], 'possible deleted_late 5000 x1'],
   ['a delete in time', [deleted], null],
   ['every further time', [fired, renewed, lapsed, renewed, overdue, renewed], 'certain unrenewed 5000 x2'],
   ['a reload takes nothing away', [fired, ...reloads], 'certain bot_stale 4000 x1'],

@@ -78,8 +78,10 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     daemon.sabotage({ kind: 'throw' });
     await eventually('the end of exec', 10_000, () => daemon.hasExited());
     expect(runs(pid)).toBe(true);
-    const [crashed] = daemon.logged('crashed');
-    expect(crashed?.msg).toContain(`The bot (process ${pid}) goes on without protection: stop it.`);
+    const msg = expect.stringContaining(`The bot (process ${pid}) goes on without protection: stop it.`);
+    expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal', msg }]);
+    process.kill(pid, 'SIGKILL');
+    expect(await daemon.exit()).toMatchObject({ code: 70 });
     await fired(exchange);
   });
 

@@ -233,18 +233,16 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
     }
   });
 
-  test.for(['reject', 'throw'] as const)(
-    'of a fault of its own (%s), it exits 70 and leaves the timers to fire',
-    async (kind, context) => {
-      const guarding = { markets: ['AAA_USDT'], timeoutSeconds: 5, canSabotage: true };
-      const { exchange, daemon } = await guard(context, guarding);
-      daemon.sabotage({ kind });
-      expect(await daemon.exit()).toMatchObject({ code: 70 });
-      expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
-      const { atMs } = await exchange.event('order-cancelled', 8000);
-      const events = await exchange.events();
-      expect(ofKind(events, 'timer-deleted')).toEqual([]);
-      expect(atMs - (renewalsOf(events, 'AAA_USDT').at(-1) ?? 0)).toBeLessThanOrEqual(6000);
-    },
-  );
+  // That an error which nobody catches ends it so as well: `exec.test.ts`.
+  test('of a promise that nobody handles, it exits 70 and leaves the timers to fire', async (context) => {
+    const guarding = { markets: ['AAA_USDT'], timeoutSeconds: 5, canSabotage: true };
+    const { exchange, daemon } = await guard(context, guarding);
+    daemon.sabotage({ kind: 'reject' });
+    expect(await daemon.exit()).toMatchObject({ code: 70 });
+    expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
+    const { atMs } = await exchange.event('order-cancelled', 8000);
+    const events = await exchange.events();
+    expect(ofKind(events, 'timer-deleted')).toEqual([]);
+    expect(atMs - (renewalsOf(events, 'AAA_USDT').at(-1) ?? 0)).toBeLessThanOrEqual(6000);
+  });
 });
