@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { calm } from './calm.ts';
 import { main } from './main.ts';
-import { printPlan } from './plan.ts';
+import { printPlan } from './plan-reader.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'simulate-'));
 afterAll(() => rmSync(folder, { recursive: true }));

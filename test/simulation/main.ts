@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Plan, printPlan } from './plan.ts';
-import { parsePlan } from './plan-reader.ts';
+import type { Plan } from './plan.ts';
+import { parsePlan, printPlan } from './plan-reader.ts';
 import { runPlan } from './run.ts';
 import { planOf } from './shapes.ts';
 import { type Failing, type Progress, runSwarm, type SwarmOptions } from './threads.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { calm, daemon, fault, market } from './calm.ts';
-import { type FaultKind, printPlan } from './plan.ts';
-import { parsePlan } from './plan-reader.ts';
+import type { FaultKind } from './plan.ts';
+import { parsePlan, printPlan } from './plan-reader.ts';
 import { planOf } from './shapes.ts';
 
 const problemOf = (input: unknown) => {

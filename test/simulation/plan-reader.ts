@@ -1,10 +1,80 @@
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
+import { ORDER_TYPES } from '../../src/core/events.ts';
 import { isMarketName } from '../../src/simulator/markets.ts';
-import { DAY_MS, DRIFT_PPM, FAULTS, type Fault, PLAN, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+import { DRIFT_PPM, EVIDENCE_MODES, FAULT_KINDS, FAULTS, REQUEST_LIFETIME_MS } from './plan.ts';
+
+const DAY_MS = 86_400_000;
+const MOST_MARKETS = 1000;
+const MOST_DAEMONS = 8;
+
+const number = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
+const whole = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum });
+const oneOf = <const Words extends readonly string[]>(...words: Words) =>
+  Type.Unsafe<Words[number]>({ enum: words });
+const list = <Item extends TSchema>(items: Item, minItems: number, maxItems: number, uniqueItems = false) =>
+  Type.Unsafe<readonly Static<Item>[]>({ type: 'array', items, minItems, maxItems, uniqueItems });
+const record = <Fields extends TProperties>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false });
+
+/** One fault. Moments and lengths in true milliseconds since the start of the run. */
+const FAULT = record({
+  kind: oneOf(...FAULT_KINDS),
+  atMs: number(0, DAY_MS),
+  forMs: number(0, DAY_MS),
+  share: number(0, 2), // Of the requests that it hits, 0 to 1; of a neighbour the share of the limit.
+  sizeMs: number(-DAY_MS, DAY_MS), // Where it has one: a delay, a step of a clock.
+  target: whole(-1, MOST_MARKETS - 1), // Index of what it strikes; -1 for all requests, and for the exchange.
+});
+export interface Fault extends Readonly<Static<typeof FAULT>> {}
+
+const MARKET = record({
+  market: Type.String({ format: 'market' }),
+  timeoutSeconds: whole(5, 600),
+  types: Type.Union([Type.Null(), list(oneOf(...ORDER_TYPES), 1, ORDER_TYPES.length, true)]),
+  bot: whole(0, MOST_MARKETS - 1),
+  renewEverySeconds: Type.Optional(number(1, 200)),
+});
+export interface PlannedMarket extends Readonly<Static<typeof MARKET>> {}
+
+const DAEMON = record({
+  startMs: number(0, DAY_MS),
+  driftPpm: number(-DRIFT_PPM, DRIFT_PPM),
+  wallOffsetMs: number(-DAY_MS, DAY_MS),
+  policy: oneOf('delete', 'keep', 'handoff'),
+  key: whole(0, MOST_DAEMONS - 1), // Index of its API key: daemons with the same one were started twice.
+});
+export interface PlannedDaemon extends Readonly<Static<typeof DAEMON>> {}
+
+/** A whole run as data: equal plans give byte-identical runs. */
+const PLAN = record({
+  found: Type.Optional(Type.String()), // What it found, in a sentence; for plans that are kept.
+  seed: whole(0, 2 ** 32 - 1),
+  faultyMs: number(1, DAY_MS), // Faults happen until here; after it everything must come right again.
+  markets: list(MARKET, 1, MOST_MARKETS),
+  daemons: list(DAEMON, 1, MOST_DAEMONS),
+  bots: whole(1, MOST_MARKETS),
+  bases: whole(1, 4), // Base addresses; more than one serve the same account.
+  nonce: oneOf('increasing', 'window'),
+  connections: Type.Optional(whole(1, 1024)), // Most requests in flight in a nonce window; 64 where not given.
+  watched: Type.Boolean(),
+  evidence: Type.Optional(oneOf(...EVIDENCE_MODES)), // How the bots are watched; `beat` where it is not given.
+  onStale: oneOf('expire', 'trip'),
+  onLapse: Type.Optional(oneOf('rearm', 'hold')), // `rearm` where it is not given.
+  roundTripMs: number(0.1, 2000),
+  profile: oneOf('documented', 'live'),
+  rounding: oneOf('floor', 'round', 'ceil'),
+  cancellationDelayMs: number(0, 60_000),
+  serverDriftPpm: number(-DRIFT_PPM, DRIFT_PPM),
+  budgetRequests: whole(1, 10_000), // In 10 s, that a daemon may write.
+  limitRequests: whole(1, 10_000), // In 10 s, that the exchange takes from all of them together.
+  faults: list(FAULT, 0, 10_000),
+});
+export interface Plan extends Readonly<Static<typeof PLAN>> {}
 
 /** The plan that a text from outside holds, or a sentence that says what is wrong with it. */
-export type ParsedPlan =
+type ParsedPlan =
   | { readonly ok: true; readonly plan: Plan }
   | { readonly ok: false; readonly problem: string };
 
@@ -12,9 +82,8 @@ const isPlan = new Ajv({ formats: { market: isMarketName } }).compile<Plan>(PLAN
 
 /** Reads a plan in the form of the type `Plan`: every field given, none unknown, every target within range. */
 export function parsePlan(input: unknown): ParsedPlan {
-  if (!isPlan(input)) return { ok: false, problem: describeMisfit() };
-  const problem = findContradiction(input);
-  return problem === null ? { ok: true, plan: input } : { ok: false, problem };
+  const problem = isPlan(input) ? findContradiction(input) : describeMisfit();
+  return problem === null ? { ok: true, plan: input as Plan } : { ok: false, problem };
 }
 
 function describeMisfit(): string {
@@ -53,16 +122,10 @@ function findMisdirection(plan: Plan, { kind, target, sizeMs }: Fault): string |
   if (sizes !== null && (sizeMs < sizes[0] || sizeMs > sizes[1]))
     return `sizeMs must be from ${sizes[0]} to ${sizes[1]}`;
   const least = struck === 'requests' || struck === 'exchange' ? -1 : 0;
-  const counts = {
-    requests: plan.markets.length,
-    market: plan.markets.length,
-    daemon: plan.daemons.length,
-    bot: plan.bots,
-    base: plan.bases,
-    exchange: 0,
-  };
-  if (target >= least && target < counts[struck]) return null;
-  return `target must be from ${least} to ${counts[struck] - 1}`;
+  const { markets, daemons, bots: bot, bases: base } = plan;
+  const ofMarkets = { requests: markets.length, market: markets.length };
+  const most = { ...ofMarkets, daemon: daemons.length, bot, base, exchange: 0 }[struck] - 1;
+  return target >= least && target <= most ? null : `target must be from ${least} to ${most}`;
 }
 
 /** The folder of the plans that once broke a promise. */
@@ -73,4 +136,24 @@ export function readKeptPlan(name: string): Plan {
   const parsed = parsePlan(JSON.parse(readFileSync(new URL(name, KEPT_PLANS), 'utf8')));
   if (!parsed.ok) throw new Error(parsed.problem);
   return parsed.plan;
+}
+
+const LINE_WIDTH = 110;
+
+/** A plan as JSON for a file: a line for each field, market, daemon and fault, as the formatter would set it. */
+export function printPlan(plan: Plan): string {
+  const fields = Object.entries(plan).map(([name, value]) => {
+    const start = `  ${JSON.stringify(name)}: `;
+    if (!Array.isArray(value)) return start + JSON.stringify(value);
+    const items = value.map(printItem);
+    const line = `${start}[${items.join(', ')}]`;
+    return line.length < LINE_WIDTH ? line : `${start}[\n    ${items.join(',\n    ')}\n  ]`;
+  });
+  return `{\n${fields.join(',\n')}\n}\n`;
+}
+
+/** Names hold no brackets: a space beside one is of the layout. */
+function printItem(item: object): string {
+  const spaced = JSON.stringify(item, null, 1).replaceAll(/\n */g, ' ');
+  return spaced.replaceAll(/(?<=\[) | (?=\])/g, '');
 }
