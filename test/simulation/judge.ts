@@ -2,41 +2,28 @@ import type { BotWord } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import {
-  breakTruth,
   type Court,
-  changeTimeout,
   createEvidenceBook,
   createIntentBook,
   createTruths,
   createWireLog,
-  type Happening,
   type Incarnation,
   type Intent,
   type Listener,
   perKey,
   type Sent,
-  type Told,
   type Truth,
   type Violation,
 } from './court.ts';
 import { createBeliefJudge, createDepartureJudge, createStrayJudge } from './judge-of-beliefs.ts';
 import { createDeleteJudge, createEvidenceJudge } from './judge-of-deletes.ts';
-import {
-  createIsolationJudge,
-  createPaceJudge,
-  createProgressJudge,
-  createRecoveryJudge,
-} from './judge-of-haste.ts';
-import {
-  createFalseLapseJudge,
-  createLapseReportJudge,
-  createLatchJudge,
-  createStreakJudge,
-} from './judge-of-lapses.ts';
+import * as haste from './judge-of-haste.ts';
+import * as lapses from './judge-of-lapses.ts';
+import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
 import type { Timeline } from './virtual-clock.ts';
 
-export interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
+interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
   readonly timeline: Timeline;
   readonly server: Pick<SimulatedServer, 'nowMs' | 'toTrueMs'>;
 }
@@ -47,28 +34,27 @@ const MOST_VIOLATIONS = 20;
 function appoint(court: Court): readonly Listener[] {
   const strays = createStrayJudge(court);
   return [
-    createPaceJudge(court),
+    haste.createPaceJudge(court),
     createBeliefJudge(court),
     createDepartureJudge(court),
     strays,
     createDeleteJudge(court, strays.hasNoTime),
     createEvidenceJudge(court),
-    createIsolationJudge(court),
-    createProgressJudge(court),
-    createFalseLapseJudge(court),
-    createLapseReportJudge(court),
-    createStreakJudge(court),
-    createLatchJudge(court),
-    createRecoveryJudge(court),
+    haste.createIsolationJudge(court),
+    haste.createProgressJudge(court),
+    lapses.createFalseLapseJudge(court),
+    lapses.createLapseReportJudge(court),
+    lapses.createStreakJudge(court),
+    lapses.createLatchJudge(court),
+    haste.createRecoveryJudge(court),
   ];
 }
 
+type Told<What extends keyof Listener> = Parameters<NonNullable<Listener[What]>>;
 export type Judge = ReturnType<typeof createJudge>;
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
-export function createJudge(world: JudgedWorld) {
-  const { plan, running } = world;
-  const { nowMs } = world.timeline;
+export function createJudge({ plan, running, timeline: { nowMs }, server }: JudgedWorld) {
   const violations: Violation[] = [];
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
@@ -79,31 +65,73 @@ export function createJudge(world: JudgedWorld) {
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const sides = { plan, running, nowMs, serverNowMs: world.server.nowMs };
+  const sides = { plan, running, nowMs, serverNowMs: server.nowMs };
   const judges = appoint({ ...sides, truths, truthOf, evidence, intents, log, blame });
-  function tell<What extends Happening>(what: What, ...told: Told<What>): void {
-    for (const judge of judges) {
-      const listen: Listener[What] = judge[what];
-      listen?.(...told);
-    }
+  const listenersTo = perKey((what: keyof Listener) => judges.flatMap((judge) => judge[what] ?? []));
+  function tell<What extends keyof Listener>(what: What, ...told: Told<What>): void {
+    for (const listen of listenersTo(what)) (listen as (...told: Told<What>) => void)(...told);
+  }
+  /** From here on no belief about the market's timer can be sound for a while. */
+  function breakTruth(truth: Truth): void {
+    truth.brokenAtMs = nowMs();
+    truth.brokenUntilMs = nowMs() + 2 * truth.longestMs + REQUEST_LIFETIME_MS;
   }
   /** An operator, or a reload, asked the daemon for something. */
   function onIntent(by: Incarnation, market: string, intent: Intent): void {
     intents.note(by, market, intent);
     if (intent === 'guard' || intent === 'trip') tell('onWanted', market, by);
   }
+  /** The lives of each daemon in the order of their beginnings. */
+  const livesOf = perKey((_daemon: number): Incarnation[] => []);
+  const senderOf = (sent: Sent | null) =>
+    sent === null ? null : (livesOf(sent.daemon)[sent.life - 1] ?? null);
+  let requests = 0;
+
+  /** Keeps the truth of a market up to date. */
+  function record(truth: Truth, event: ExchangeEvent, by: Incarnation | null, arriving: Sent | null): void {
+    // What another daemon or somebody else does to a timer is nothing that this one can know of. With a request of its own
+    // earlier life it must reckon.
+    const isForeign = by === null || plan.daemons.length > 1;
+    const end = () => Object.assign(truth, { firesMs: null, owner: null });
+    switch (event.kind) {
+      case 'timer-armed':
+      case 'timer-updated':
+        if (truth.remadeMs < truth.lastFiredMs) truth.remadeMs = nowMs();
+        truth.firesMs = server.toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
+        truth.owner = by;
+        if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign) breakTruth(truth);
+        tell('onArmed', truth, by, event.kind === 'timer-armed');
+        break;
+      case 'timer-deleted':
+      case 'timer-delete-idle':
+        end();
+        if (isForeign) breakTruth(truth);
+        if (by !== null && arriving !== null) tell('onDeleted', truth, by, arriving);
+        break;
+      case 'timer-fired':
+        end();
+        truth.fired.push(event.cancellationTime);
+        truth.lastFiredMs = nowMs();
+        tell('onFired', truth);
+        break;
+      default:
+        break;
+    }
+  }
 
   return {
     violations: violations as readonly Violation[],
+    /** Requests written by all of them. */
+    requests: () => requests,
+    onStart(by: Incarnation): void {
+      livesOf(by.daemon).push(by);
+      evidence.begin(by);
+    },
     onTurn: (by: Incarnation) => tell('onTurn', by),
     onNotice(by: Incarnation, notice: Notice): void {
       // A pause ends by itself, on the daemon's own clock.
-      if (
-        notice.kind === 'released' &&
-        notice.why === 'pause-over' &&
-        intents.of(by, notice.market).intent === 'pause'
-      )
-        onIntent(by, notice.market, 'guard');
+      const isOver = notice.kind === 'released' && notice.why === 'pause-over';
+      if (isOver && intents.of(by, notice.market).intent === 'pause') onIntent(by, notice.market, 'guard');
       tell('onNotice', by, notice);
       log.onNotice(by, notice);
       if (notice.kind === 'held' && notice.why === 'lapsed') onIntent(by, notice.market, 'lapsed');
@@ -126,7 +154,9 @@ export function createJudge(world: JudgedWorld) {
     /** The market is configured with another timeout from now on. */
     onTimeout(market: string, timeoutMs: number): void {
       const truth = truthOf(market);
-      if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
+      if (truth === undefined) return;
+      const longestMs = Math.max(truth.longestMs, timeoutMs);
+      Object.assign(truth, { timeoutMs, longestMs, changedMs: nowMs() });
     },
     /** What is believed of the market's timer is too much until the answer is there. */
     onCut(market: string | null): void {
@@ -134,67 +164,9 @@ export function createJudge(world: JudgedWorld) {
       if (truth !== undefined)
         truth.brokenUntilMs = Math.max(truth.brokenUntilMs, nowMs() + 2 * plan.roundTripMs + 100);
     },
-    /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
+    /** The exchange lied, or somebody else meddled. Null for all markets. */
     onTruthBroken(market: string | null): void {
-      for (const truth of truths) if (market === null || truth.market === market) breakTruth(truth, nowMs());
-    },
-    ...createWitness(world, truthOf, tell, { evidence, log }),
-    onEnd: () => tell('onEnd'),
-  };
-}
-
-/** Sees lives begin, and what happens on the wire and at the exchange. */
-function createWitness(
-  { plan, timeline: { nowMs }, server }: JudgedWorld,
-  truthOf: (market: string | null) => Truth | undefined,
-  tell: <What extends Happening>(what: What, ...told: Told<What>) => void,
-  { evidence, log }: Pick<Court, 'evidence' | 'log'>,
-) {
-  /** In the order of their beginnings. */
-  const livesOf = perKey((_daemon: number): Incarnation[] => []);
-  const senderOf = (sent: Sent | null) =>
-    sent === null ? null : (livesOf(sent.daemon)[sent.life - 1] ?? null);
-  let requests = 0;
-
-  /** Keeps the truth of a market up to date. */
-  function record(truth: Truth, event: ExchangeEvent, by: Incarnation | null, arriving: Sent | null): void {
-    // What another daemon or somebody else does to a timer is nothing that this one can know of. With a request of its own
-    // earlier life it must reckon.
-    const isForeign = by === null || plan.daemons.length > 1;
-    switch (event.kind) {
-      case 'timer-armed':
-      case 'timer-updated':
-        if (truth.remadeMs < truth.lastFiredMs) truth.remadeMs = nowMs();
-        truth.firesMs = server.toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
-        truth.owner = by;
-        if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign) breakTruth(truth, nowMs());
-        tell('onArmed', truth, by, event.kind === 'timer-armed');
-        break;
-      case 'timer-deleted':
-      case 'timer-delete-idle':
-        truth.firesMs = null;
-        truth.owner = null;
-        if (isForeign) breakTruth(truth, nowMs());
-        if (by !== null && arriving !== null) tell('onDeleted', truth, by, arriving);
-        break;
-      case 'timer-fired':
-        truth.firesMs = null;
-        truth.owner = null;
-        truth.fired.push(event.cancellationTime);
-        truth.lastFiredMs = nowMs();
-        tell('onFired', truth);
-        break;
-      default:
-        break;
-    }
-  }
-
-  return {
-    /** Requests written by all of them. */
-    requests: () => requests,
-    onStart(by: Incarnation): void {
-      livesOf(by.daemon).push(by);
-      evidence.begin(by);
+      for (const truth of truths) if (market === null || truth.market === market) breakTruth(truth);
     },
     /** A request's first byte leaves. */
     onWrite(sent: Sent): void {
@@ -202,11 +174,10 @@ function createWitness(
       const { number, nth, order } = sent;
       const [by, truth] = [senderOf(sent), truthOf(sent.market)];
       if (by === null || truth === undefined || order === null) return;
-      const { nonce, timeoutSeconds } = order;
       const decision = log.of(by, truth.market).decided[nth] ?? null;
-      const purpose = decision?.purpose ?? (timeoutSeconds === null ? 'delete' : 'renew');
-      tell('onWrite', { by, truth, sent, nonce, timeoutSeconds, decision, purpose });
-      log.onWrite(by, truth.market, timeoutSeconds !== null, number);
+      const purpose = decision?.purpose ?? (order.timeoutSeconds === null ? 'delete' : 'renew');
+      tell('onWrite', { by, truth, sent, ...order, decision, purpose });
+      log.onWrite(by, truth.market, order.timeoutSeconds !== null, number);
     },
     /** The daemon is told what became of it, or has given it up. */
     onSettled(sent: Sent): void {
@@ -226,5 +197,6 @@ function createWitness(
       // Once it is taken in: what is believed of the timer must fit at this very moment.
       tell('onChanged', truth);
     },
+    onEnd: () => tell('onEnd'),
   };
 }

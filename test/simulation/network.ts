@@ -1,41 +1,33 @@
 import type { Transport, WireContent, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
-import { hashText } from '../../src/util/text.ts';
+import { hashText, httpDate } from '../../src/util/text.ts';
 import type { Sent } from './court.ts';
 import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
-import type { SimulatedServer } from './server.ts';
+import { type SimulatedServer, UNAUTHORISED } from './server.ts';
 import type { HostClock, Timeline } from './virtual-clock.ts';
 
-/** The faults of the wire: which of them hit a request, and every draw that a request needs. */
-export interface WireFaults {
-  /** A fault of the kind that holds now and hits this request, or null. */
-  readonly hits: (kind: FaultKind, sent: Sent) => Fault | null;
-  /** A number in [0, 1) that depends on the seed, the purpose and the request only. */
-  readonly draw: (purpose: number, sent: Sent) => number;
-}
-
+/** A fault, and which requests it hits: null for those of all markets, or of all base addresses. */
 interface Salted {
   readonly fault: Fault;
-  readonly untilMs: number;
   readonly salt: number;
-  /** Null for the requests of all markets. */
   readonly market: string | null;
-  /** Null for all base addresses. */
   readonly base: number | null;
 }
 
-export function createWireFaults(plan: Plan, nowMs: () => number): WireFaults {
+/** The faults of the wire: which of them hit a request, and every draw that a request needs. */
+export function createWireFaults(plan: Plan, nowMs: () => number) {
   const salts = new Map(
     ['', ...plan.markets.map(({ market }) => market)].map((name) => [name, hashText(name)]),
   );
   const streamOf = ({ daemon, life, market }: Sent) =>
     Math.imul(daemon * 64 + life, 0x9e3779b1) ^ (salts.get(market ?? '') ?? 0);
   const activeAt = createCalendar(saltFaults(plan));
-
   return {
-    draw: (purpose, sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
-    hits(kind, sent) {
+    /** A number in [0, 1) that depends on the seed, the purpose and the request only. */
+    draw: (purpose: number, sent: Sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
+    /** A fault of the kind that holds now and hits this request, or null. */
+    hits(kind: FaultKind, sent: Sent): Fault | null {
       for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? NONE) {
         if (market !== null && sent.market !== market) continue;
         if (base !== null && sent.base !== base) continue;
@@ -50,38 +42,28 @@ export function createWireFaults(plan: Plan, nowMs: () => number): WireFaults {
 const NONE: readonly Salted[] = [];
 
 function saltFaults({ seed, faults, markets }: Plan): Salted[] {
-  return faults
-    .filter(({ kind }) => FAULTS[kind] === 'requests' || FAULTS[kind] === 'base')
-    .map((fault) => {
-      const { kind, target, atMs, forMs } = fault;
-      const all = target < 0;
-      return {
-        fault,
-        untilMs: atMs + forMs,
-        salt: hashText(`${seed} ${kind} ${atMs}`),
-        market: all || FAULTS[kind] === 'base' ? null : (markets[target]?.market ?? ''),
-        base: all || FAULTS[kind] === 'requests' ? null : target,
-      };
-    });
+  return faults.flatMap((fault) => {
+    const { kind, target, atMs } = fault;
+    const struck = FAULTS[kind];
+    if (struck !== 'requests' && struck !== 'base') return [];
+    const market = struck === 'base' || target < 0 ? null : (markets[target]?.market ?? '');
+    const base = struck === 'requests' || target < 0 ? null : target;
+    return { fault, salt: hashText(`${seed} ${kind} ${atMs}`), market, base };
+  });
 }
 
-type Active = ReadonlyMap<FaultKind, readonly Salted[]>;
-
 /** Which faults hold at a moment. Asked many times for every request, and the answer seldom changes. */
-function createCalendar(faults: readonly Salted[]): (atMs: number) => Active {
-  const turnsMs = faults.flatMap(({ fault, untilMs }) => [fault.atMs, untilMs]);
-  let active: Active = new Map();
+function createCalendar(faults: readonly Salted[]) {
+  const turnsMs = faults.flatMap(({ fault: { atMs, forMs } }) => [atMs, atMs + forMs]);
+  let active = new Map<FaultKind, readonly Salted[]>();
   let fromMs = Number.POSITIVE_INFINITY;
   let toMs = Number.NEGATIVE_INFINITY;
-
-  return (atMs) => {
-    if (atMs >= fromMs && atMs < toMs) return active;
-    fromMs = Math.max(0, ...turnsMs.filter((turnMs) => turnMs <= atMs));
-    toMs = Math.min(...turnsMs.filter((turnMs) => turnMs > atMs));
-    active = Map.groupBy(
-      faults.filter(({ fault, untilMs }) => fault.atMs <= atMs && atMs < untilMs),
-      ({ fault }) => fault.kind,
-    );
+  return (nowMs: number) => {
+    if (nowMs >= fromMs && nowMs < toMs) return active;
+    fromMs = Math.max(0, ...turnsMs.filter((turnMs) => turnMs <= nowMs));
+    toMs = Math.min(...turnsMs.filter((turnMs) => turnMs > nowMs));
+    const hold = faults.filter(({ fault: { atMs, forMs } }) => atMs <= nowMs && nowMs < atMs + forMs);
+    active = Map.groupBy(hold, ({ fault }) => fault.kind);
     return active;
   };
 }
@@ -95,11 +77,11 @@ function mixed(one: number, two: number, three: number): number {
 }
 
 const SERVER_ERROR = jsonReply(500, { error: ['Internal server error.'] });
-
 const THROTTLED = gatewayPage(429, 'Too Many Requests');
+type Answers = readonly (readonly [FaultKind, Reply])[];
 
 /** Answers of whatever stands before the exchange, to pings as well; nothing was carried out. */
-const BEFORE_ALL: readonly (readonly [FaultKind, Reply])[] = [
+const BEFORE_ALL: Answers = [
   ['server-error', SERVER_ERROR],
   ['base-errors', SERVER_ERROR],
   ['gateway-page', gatewayPage(503, 'Service Temporarily Unavailable')],
@@ -113,22 +95,17 @@ const REFUSAL_PAGES: readonly Reply[] = [
   gatewayPage(422, 'Unprocessable Entity'),
 ];
 
+const NO_MARKET = { market: ['Market is not available.'] };
+
 /** Answers of the exchange itself that stand in for its own; nothing was carried out. */
-const INSTEAD: readonly (readonly [FaultKind, Reply])[] = [
+const INSTEAD: Answers = [
   ['throttled-json', jsonReply(429, { code: 0, message: 'Too many requests.', errors: {} })],
-  ['unauthorised', jsonReply(401, { code: 10, message: 'Unauthorized request.' })],
+  ['unauthorised', UNAUTHORISED],
   [
     'forbidden',
     jsonReply(403, { code: 4, message: 'This API Key is not authorized to perform this action.' }),
   ],
-  [
-    'bad-request',
-    jsonReply(422, {
-      code: 31,
-      message: 'Validation failed',
-      errors: { market: ['Market is not available.'] },
-    }),
-  ],
+  ['bad-request', jsonReply(422, { code: 31, message: 'Validation failed', errors: NO_MARKET })],
   ['bad-payload', jsonReply(400, { code: 9, message: 'Invalid payload.', errors: [] })],
   ['error-in-200', jsonReply(200, { code: 0, message: 'Something went wrong', errors: {} })],
 ];
@@ -137,23 +114,8 @@ const INSTEAD: readonly (readonly [FaultKind, Reply])[] = [
  * What the exchange, or a gateway before it, makes of a request that arrives now; null where it never answers.
  * `writtenMs` is when it was written.
  */
-function createGateway({
-  timeline,
-  faults,
-  server,
-  judge,
-}: NetworkOptions): (sent: Sent, writtenMs: number) => Reply | null {
-  const { hits } = faults;
-
-  /** Only what reached the exchange is sent on a second time: a gateway that refuses does not pass it on later. */
-  function twin(sent: Sent, writtenMs: number): void {
-    const fault = hits('duplicate', sent);
-    if (fault === null) return;
-    const atMs = Math.min(timeline.nowMs() + fault.sizeMs, writtenMs + REQUEST_LIFETIME_MS);
-    timeline.at(atMs, () => server.handle(sent));
-  }
-
-  return (sent, writtenMs) => {
+function createGateway({ timeline, faults: { hits }, server, judge }: NetworkOptions) {
+  return (sent: Sent, writtenMs: number): Reply | null => {
     if ((hits('black-hole', sent) ?? hits('base-silent', sent)) !== null) return null;
     for (const [kind, answer] of BEFORE_ALL) if (hits(kind, sent) !== null) return answer;
     if (sent.order === null) return server.handle(sent);
@@ -165,11 +127,17 @@ function createGateway({
     if (lies) judge.onTruthBroken(sent.market);
     const asked = sent.order.timeoutSeconds;
     const granted = asked === null ? null : hits('grants-less', sent);
-    const seconds = Math.max(5, Math.round((granted?.sizeMs ?? 0) / 1000));
-    const cut = granted === null || asked === null ? undefined : Math.min(asked, seconds);
-    if (cut !== undefined) judge.onCut(sent.market);
-    const answer = lies ? server.pretend(sent) : server.handle(sent, cut);
-    twin(sent, writtenMs);
+    if (granted !== null) judge.onCut(sent.market);
+    const answer =
+      granted === null || asked === null || lies
+        ? server.handle(sent, lies ? 'pretend' : undefined)
+        : server.handle(sent, undefined, Math.min(asked, Math.max(5, Math.round(granted.sizeMs / 1000))));
+    // Only what reached the exchange is sent on a second time: a gateway that refuses does not pass it on later.
+    const twin = hits('duplicate', sent);
+    if (twin !== null)
+      timeline.at(Math.min(timeline.nowMs() + twin.sizeMs, writtenMs + REQUEST_LIFETIME_MS), () =>
+        server.handle(sent),
+      );
     if (hits('unacknowledged', sent) !== null) return SERVER_ERROR;
     return hits('unacknowledged-page', sent) === null ? answer : THROTTLED;
   };
@@ -184,7 +152,7 @@ export interface NetworkOptions {
   readonly daemon: number;
   readonly life: number;
   readonly bases: readonly string[];
-  readonly faults: WireFaults;
+  readonly faults: ReturnType<typeof createWireFaults>;
   /** How long the host is to stand still while it opens the next connection; null where it is not. */
   readonly takeHalt: () => Halt | null;
 }
@@ -198,10 +166,12 @@ type Settle = (result: WireResult) => void;
 
 /** The wire of one simulated daemon: everything of the real client above it is the production code. */
 export function createNetwork(options: NetworkOptions): Transport {
-  const { timeline, clock, faults, judge } = options;
+  const { timeline, clock, judge } = options;
+  const { hits } = options.faults;
   const { roundTripMs } = options.plan;
   const { describe, sign } = createDescriber(options);
   const travel = createTraveller(options);
+  const after = (delayMs: number, run: () => void) => timeline.at(timeline.nowMs() + delayMs, run);
 
   function send(wire: WireRequest, done: Settle) {
     let sent = describe(wire);
@@ -226,37 +196,26 @@ export function createNetwork(options: NetworkOptions): Transport {
       judge.onWrite(sent);
       travel(sent, settle);
     };
-    /** The connection is open: what was signed to see whose request it is is forgotten. */
-    const signAndWrite = () => {
-      if (settled) return;
-      sent = { ...sent, ...sign(wire) };
-      write();
-    };
     const halt = sent.order === null ? null : options.takeHalt();
-    if (halt !== null) standStill(timeline, clock, roundTripMs / 2, halt);
-    const refused = faults.hits('refuse-connections', sent) ?? faults.hits('base-refuses', sent);
-    if (refused !== null) {
-      timeline.at(timeline.nowMs() + roundTripMs, () =>
-        settle(failed('network', 'connection refused', false)),
+    if (halt !== null) after(roundTripMs / 2, () => (halt.sleeps ? clock.suspend : clock.stall)(halt.forMs));
+    if ((hits('refuse-connections', sent) ?? hits('base-refuses', sent)) !== null) {
+      after(roundTripMs, () => settle(failed('network', 'connection refused', false)));
+    } else if (wire.fresh || halt !== null || hits('reconnect', sent) !== null) {
+      after(roundTripMs, () =>
+        clock.whenRunning(() => {
+          // The connection is open: what was signed to see whose request it is is forgotten.
+          if (!settled) sent = { ...sent, ...sign(wire) };
+          write();
+        }),
       );
-    } else if (wire.fresh || halt !== null || faults.hits('reconnect', sent) !== null) {
-      timeline.at(timeline.nowMs() + roundTripMs, () => clock.whenRunning(signAndWrite));
     } else {
       write();
     }
     return () => {
-      if (settled) return;
-      timeline.at(timeline.nowMs(), () => settle(failed('timeout', 'given up', written)));
+      if (!settled) after(0, () => settle(failed('timeout', 'given up', written)));
     };
   }
   return { send, close: async () => {} };
-}
-
-function standStill(timeline: Timeline, clock: HostClock, inMs: number, { forMs, sleeps }: Halt): void {
-  timeline.at(timeline.nowMs() + inMs, () => {
-    if (sleeps) clock.suspend(forMs);
-    else clock.stall(forMs);
-  });
 }
 
 /** Numbers requests and reads what they ask for, once for everybody who looks at them. */
@@ -264,9 +223,6 @@ function createDescriber({ daemon, life, bases }: NetworkOptions) {
   const counts = new Map<string | null, number>();
   let number = -1;
 
-  function lowered(given: WireContent['headers']): Record<string, string> {
-    return Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]));
-  }
   function sign({ method, path, content }: WireRequest) {
     const { headers, body } = content();
     const asked: { market: string; nonce: string; timeout: string | null } | null =
@@ -290,6 +246,12 @@ function createDescriber({ daemon, life, bases }: NetworkOptions) {
   };
 }
 
+function lowered(given: WireContent['headers']) {
+  const headers: Record<string, string | undefined> = {};
+  for (const name in given) headers[name.toLowerCase()] = given[name];
+  return headers;
+}
+
 function failed(
   reason: 'network' | 'timeout' | 'aborted' | 'parse',
   detail: string,
@@ -299,47 +261,44 @@ function failed(
 }
 
 /** From the first byte to the answer, with everything that may happen to either. */
-function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) => void {
-  const { timeline, faults, server, judge } = options;
-  const { roundTripMs } = options.plan;
+function createTraveller(options: NetworkOptions) {
+  const { timeline, server, judge } = options;
+  const { hits, draw } = options.faults;
   const serve = createGateway(options);
-  const wayMs = (purpose: number, sent: Sent) => (roundTripMs / 2) * (0.8 + 0.4 * faults.draw(purpose, sent));
+  const wayMs = (purpose: number, sent: Sent) =>
+    (options.plan.roundTripMs / 2) * (0.8 + 0.4 * draw(purpose, sent));
+  const sizeOf = (kind: FaultKind, sent: Sent) => hits(kind, sent)?.sizeMs ?? 0;
 
-  function reply(sent: Sent, answer: Reply, settle: Settle): void {
-    if (faults.hits('lose-reply', sent) !== null) return;
-    const slowMs =
-      (faults.hits('slow-body', sent)?.sizeMs ?? 0) + (faults.hits('base-slow', sent)?.sizeMs ?? 0);
-    const backMs = wayMs(2, sent) + slowMs;
+  function reply(sent: Sent, { status, headers, body }: Reply, settle: Settle): void {
+    if (hits('lose-reply', sent) !== null) return;
+    const backMs = wayMs(2, sent) + (sizeOf('slow-body', sent) + sizeOf('base-slow', sent));
     const answeredMs = server.nowMs();
     timeline.at(timeline.nowMs() + backMs, () => {
-      if (faults.hits('reset-after', sent) !== null) {
+      if (hits('reset-after', sent) !== null) {
         settle(failed('network', 'connection reset', true));
         return;
       }
-      if (faults.hits('cut-off', sent) !== null) {
+      if (hits('cut-off', sent) !== null) {
         settle(failed('parse', 'the body ended early', true));
         return;
       }
-      const headers = {
-        ...answer.headers,
+      const dated = {
+        ...headers,
         // Few answers are asked for it, and it is dear to make.
         get date() {
-          return server.dateOf(answeredMs);
+          return httpDate(answeredMs);
         },
       };
-      const { status, body } = answer;
-      settle({ kind: 'response', status, headers, body: Buffer.from(body, 'utf8') });
+      settle({ kind: 'response', status, headers: dated, body: Buffer.from(body, 'utf8') });
     });
   }
 
-  return (sent, settle) => {
-    const { hits } = faults;
+  return (sent: Sent, settle: Settle): void => {
     const writtenMs = timeline.nowMs();
     if ((hits('black-hole', sent) ?? hits('base-silent', sent) ?? hits('lose-request', sent)) !== null)
       return;
-    const delayMs = hits('delay', sent)?.sizeMs ?? 0;
-    const reorderMs = (hits('reorder', sent)?.sizeMs ?? 0) * faults.draw(3, sent);
-    const thereMs = writtenMs + Math.min(wayMs(1, sent) + delayMs + reorderMs, REQUEST_LIFETIME_MS);
+    const lateMs = wayMs(1, sent) + sizeOf('delay', sent) + sizeOf('reorder', sent) * draw(3, sent);
+    const thereMs = writtenMs + Math.min(lateMs, REQUEST_LIFETIME_MS);
     if (hits('reset-before', sent) !== null) {
       timeline.at(thereMs, () => settle(failed('network', 'connection reset', true)));
       return;
