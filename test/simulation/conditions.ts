@@ -84,13 +84,13 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
  * is too much, or where answers that come late leave requests that go one after the other less room.
  */
 export function longestPeriods(plan: Plan): (market: Timed) => number {
-  const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(isLate));
+  const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(makesLate));
   return hasRoom(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
 }
 const LONGEST_ANSWER_MS = 4500;
 
 /** Does the fault make answers come late? */
-export function isLate({ kind }: Fault): boolean {
+export function makesLate({ kind }: Fault): boolean {
   return SLOW.has(kind) || kind === 'reorder' || kind === 'base-slow';
 }
 

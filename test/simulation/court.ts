@@ -113,23 +113,24 @@ const STEADY_MS = 6000;
 
 /** What bots told each daemon, and what follows from it. True milliseconds. */
 export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number) {
-  const pagesOf = perKey(({ startedMs }: Incarnation) => {
-    const pages = Array.from({ length: bots }, () => ({
-      /** Until when it allows the daemon to renew; `Infinity` where nobody watches the bots. */
-      untilMs: watched ? startedMs + GRACE_MS : ENDLESS_MS,
-      /** Since when it has come without a break. */
-      sinceMs: startedMs,
-      /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
-      goodbyeUntilMs: NEVER_MS,
-      lastWord: 'beat' as BotWord,
-      saidMs: startedMs,
-      /** It was dead when a reload took its last market: it is not met anew when one comes back. */
-      staysDead: false,
-    }));
+  const blank = ({ startedMs }: Incarnation) => ({
+    /** Until when it allows the daemon to renew; `Infinity` where nobody watches the bots. */
+    untilMs: watched ? startedMs + GRACE_MS : ENDLESS_MS,
+    /** Since when it has come without a break. */
+    sinceMs: startedMs,
+    /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
+    goodbyeUntilMs: NEVER_MS,
+    lastWord: 'beat' as BotWord,
+    saidMs: startedMs,
+    /** It was dead when a reload took its last market: it is not met anew when one comes back. */
+    staysDead: false,
+  });
+  const all: ReturnType<typeof blank>[][] = [];
+  const pagesOf = perKey((by: Incarnation) => {
+    const pages = Array.from({ length: bots }, () => blank(by));
     all.push(pages);
     return pages;
   });
-  const all: ReturnType<typeof pagesOf>[] = [];
   function of(by: Incarnation, bot: number) {
     const page = pagesOf(by)[bot];
     if (page === undefined) throw new Error(`there is no bot ${bot}`);

@@ -17,54 +17,42 @@ import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 const TICK_MS = 250;
 
 /** Invariant 1: after every turn of a daemon, and every change of a timer, the true lapse lies between the two ends of what it believes. */
-export function createBeliefJudge(court: Court): Listener {
-  const { truthOf, running, nowMs, blame } = court;
-
-  function judgeStart(incarnation: Incarnation, seen: MarketView, truth: Truth): void {
-    const slack = seen.sureMs ?? 0;
-    if (slack <= TOLERANCE_MS) return;
-    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
-    if (lastsMs > 0 && lastsMs >= slack - TOLERANCE_MS) return;
-    const tooLong =
-      lastsMs <= 0
-        ? `for ${slack.toFixed(0)} ms more, and it is not`
-        : `${(slack - lastsMs).toFixed(0)} ms longer than it is`;
-    blame('1 belief', `${truth.market}: ${nameOf(incarnation)} believes it armed ${tooLong}`);
-  }
-
-  function judgeEnd(incarnation: Incarnation, { phase }: CoreView, seen: MarketView, truth: Truth): void {
-    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
-    if (truth.owner !== incarnation || lastsMs <= 0 || phase === 'stopped') return;
+export function createBeliefJudge({ truthOf, running, nowMs, blame }: Court): Listener {
+  function judge(by: Incarnation, { phase }: CoreView, seen: MarketView, truth: Truth): void {
+    const { market, firesMs, owner } = truth;
+    const lastsMs = firesMs === null ? 0 : firesMs - nowMs();
+    const sureMs = seen.sureMs ?? 0;
+    if (sureMs > TOLERANCE_MS && (lastsMs <= 0 || lastsMs < sureMs - TOLERANCE_MS)) {
+      const tooLong =
+        lastsMs <= 0
+          ? `for ${sureMs.toFixed(0)} ms more, and it is not`
+          : `${(sureMs - lastsMs).toFixed(0)} ms longer than it is`;
+      blame('1 belief', `${market}: ${nameOf(by)} believes it armed ${tooLong}`);
+    }
+    if (owner !== by || lastsMs <= 0 || phase === 'stopped') return;
     const latestMs = seen.firesInMs ?? 0;
     if (latestMs >= lastsMs - TOLERANCE_MS) return;
-    blame(
-      '1 belief',
-      `${truth.market}: fires in ${lastsMs.toFixed(0)} ms, ${nameOf(incarnation)} says within ${latestMs.toFixed(0)} ms`,
-    );
-  }
-
-  function judge(incarnation: Incarnation, view: CoreView, seen: MarketView, truth: Truth): void {
-    judgeStart(incarnation, seen, truth);
-    judgeEnd(incarnation, view, seen, truth);
+    const says = `${nameOf(by)} says within ${latestMs.toFixed(0)} ms`;
+    blame('1 belief', `${market}: fires in ${lastsMs.toFixed(0)} ms, ${says}`);
   }
 
   return {
-    onTurn: (incarnation: Incarnation): void => {
-      const view = incarnation.view();
+    onTurn(by) {
+      const view = by.view();
       for (const seen of view.markets) {
         const truth = truthOf(seen.market);
-        if (truth !== undefined && nowMs() >= truth.brokenUntilMs) judge(incarnation, view, seen, truth);
+        if (truth !== undefined && nowMs() >= truth.brokenUntilMs) judge(by, view, seen, truth);
       }
     },
-    onChanged: (truth: Truth): void => {
+    onChanged(truth) {
       if (nowMs() < truth.brokenUntilMs) return;
-      for (const incarnation of running.values()) {
-        const { clock } = incarnation;
-        const view = incarnation.view();
+      for (const by of running.values()) {
+        const view = by.view();
         const seen = view.marketNamed(truth.market);
         // A host that stands still, or slept, reads its clocks first.
-        if (seen === undefined || clock.isStalled() || clock.now().monoMs - view.monoMs > TICK_MS) continue;
-        judge(incarnation, view, seen, truth);
+        if (seen === undefined || by.clock.isStalled() || by.clock.now().monoMs - view.monoMs > TICK_MS)
+          continue;
+        judge(by, view, seen, truth);
       }
     },
   };
@@ -100,27 +88,23 @@ export function createDepartureJudge({ plan, nowMs, blame }: Court): Listener {
 /** So much of a stop's budget goes by waiting for strays, and no more: what is left is for the delete. */
 const WAITS_MS = BUDGET_MS - 1000;
 
-/** What a daemon wrote for one market to arm its timer. True milliseconds. */
-interface Post {
-  /** Renewals and trips that the exchange has not got, and when they left; lost ones too, since nobody can tell. */
-  readonly onTheWay: Map<Sent, { readonly purpose: Purpose; readonly leftMs: number }>;
-  /** When the last one left, on the daemon's own clock. */
-  lastMonoMs: number;
-  /** A stop has written a delete. */
-  deletedInStop: boolean;
-}
-
 /**
  * Invariants 3 and 6: without rising nonces what ends or shortens a timer is not written while a renewal may still arrive
  * behind it; and in either mode nothing is renewed that is guarded no longer.
  */
-export function createStrayJudge(court: Court) {
-  const { plan, intents, nowMs, blame } = court;
-  const postOf = perMarket(
-    (): Post => ({ onTheWay: new Map(), lastMonoMs: Number.NEGATIVE_INFINITY, deletedInStop: false }),
-  );
+export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
+  /** What a daemon wrote for one market to arm its timer. */
+  const postOf = perMarket(() => ({
+    /** Renewals and trips that the exchange has not got, and when they left; lost ones too, since nobody can tell. */
+    onTheWay: new Map<Sent, { readonly purpose: Purpose; readonly leftMs: number }>(),
+    /** When the last one left, on the daemon's own clock. */
+    lastMonoMs: Number.NEGATIVE_INFINITY,
+    /** A stop has written a delete. */
+    deletedInStop: false,
+  }));
   // A daemon counts from when it decided on a request, which is a little earlier.
   const dangerousMs = REQUEST_LIFETIME_MS - latestDepartureMs(plan);
+  const hasNewKey = plan.faults.some(({ kind }) => kind === 'new-key');
 
   /**
    * Could a renewal of the market still arrive when the budget of the stop ends? A suspend brings that end nearer, and no
@@ -132,36 +116,33 @@ export function createStrayJudge(court: Court) {
     return dangerMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS - nowMs();
   }
 
-  /** A trip behind a trip undoes nothing. */
-  function mayArrive({ onTheWay }: Post, behind: 'trip' | 'delete'): boolean {
+  function judgeEnd({ market }: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {
+    if (plan.nonce !== 'window') return;
+    const { onTheWay } = postOf(by, market);
     for (const [sent, { leftMs }] of onTheWay) if (nowMs() - leftMs >= dangerousMs) onTheWay.delete(sent);
-    return onTheWay.values().some(({ purpose }) => purpose === 'renew' || behind === 'delete');
-  }
-
-  function judgeEnd(truth: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {
-    if (plan.nonce !== 'window' || !mayArrive(postOf(by, truth.market), purpose)) return;
-    if (purpose === 'delete' && hasNoTime(truth.market, by)) return;
+    // A trip behind a trip undoes nothing.
+    const mayArrive = onTheWay.values().some((one) => one.purpose === 'renew' || purpose === 'delete');
+    if (!mayArrive || (purpose === 'delete' && hasNoTime(market, by))) return;
+    const said = `wrote a ${purpose} while a renewal could still arrive behind it`;
     const invariant = purpose === 'delete' ? '6 nothing after delete' : '3 bounded kill';
-    blame(
-      invariant,
-      `${truth.market}: ${nameOf(by)} wrote a ${purpose} while a renewal could still arrive behind it`,
-    );
+    blame(invariant, `${market}: ${nameOf(by)} ${said}`);
   }
 
   function judgeRenewal({ market }: Truth, by: Incarnation): void {
+    const { intent, guardedSinceMs, deletesUntilMs, tripsUntilMs, movedSinceMs } = intents.of(by, market);
+    const policy = plan.daemons[by.daemon]?.policy;
     // A handoff ends with a last renewal, and so does a market that another daemon has by now.
-    if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.of(by, market).movedSinceMs !== null) return;
-    const { intent, guardedSinceMs, deletesUntilMs, tripsUntilMs } = intents.of(by, market);
+    if (policy === 'handoff' || movedSinceMs !== null) return;
     if (intent === 'lapsed' && nowMs() - guardedSinceMs > plan.roundTripMs + TOLERANCE_MS)
       blame('8 lapses', `${market}: ${nameOf(by)} renewed what a lapse has taken out of guard`);
-    const ends = Math.max(deletesUntilMs, tripsUntilMs);
     // A stop that deletes waits for a sign of life of the bot, and for strays, such as those of another key; it guards the market until its first delete.
     const waits =
-      (plan.watched || plan.nonce === 'window' || plan.faults.some(({ kind }) => kind === 'new-key')) &&
-      plan.daemons[by.daemon]?.policy === 'delete' &&
+      (plan.watched || plan.nonce === 'window' || hasNewKey) &&
+      policy === 'delete' &&
       !postOf(by, market).deletedInStop;
-    if ((by.stoppingMs === null || waits) && ends < Number.POSITIVE_INFINITY) return;
-    blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
+    const isEnded = Math.max(deletesUntilMs, tripsUntilMs) === Number.POSITIVE_INFINITY;
+    if (isEnded || (by.stoppingMs !== null && !waits))
+      blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
   }
 
   const listener: Listener = {

@@ -18,6 +18,7 @@ const TRIP_SECONDS = 5;
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
 export function createEvidenceJudge(court: Court): Listener {
   const { plan, truths, evidence, intents, nowMs, blame } = court;
+  const afterMs = REQUEST_LIFETIME_MS + ROUNDING_MS + plan.cancellationDelayMs;
   /** The end of the evidence up to which each market was judged. */
   const judgedMs = new Map<Truth, number>();
 
@@ -36,13 +37,7 @@ export function createEvidenceJudge(court: Court): Listener {
       if (by === null || truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
       // An operator wants the orders gone, however long their bot has been dead.
       if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      const boundMs =
-        evidence.allowedAnyoneUntilMs(truth.bot) +
-        REQUEST_LIFETIME_MS +
-        truth.longestMs +
-        ROUNDING_MS +
-        plan.cancellationDelayMs;
-      const lateMs = truth.firesMs - boundMs;
+      const lateMs = truth.firesMs - (evidence.allowedAnyoneUntilMs(truth.bot) + truth.longestMs + afterMs);
       if (lateMs <= TOLERANCE_MS) return;
       const late = `${lateMs.toFixed(0)} ms`;
       blame('3 bounded kill', `${truth.market}: fires ${late} after the latest moment promised`);
@@ -90,21 +85,6 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
     : Number.POSITIVE_INFINITY;
 }
 
-interface Doings {
-  /** Markets whose timers it deleted at the exchange. */
-  readonly deleted: Set<string>;
-  /** Those of them that a renewal made again before it ended. */
-  readonly strays: Set<string>;
-  /** Markets for which it ever decided on something else than a delete. */
-  readonly armed: Set<string>;
-  /** The deletes that it wrote while it stopped: their numbers and markets. */
-  readonly tried: Map<number, string>;
-  /** Numbers of the deletes that it wrote while it stopped, for bots that had given evidence since, or said goodbye. */
-  readonly earned: Set<number>;
-  /** Markets whose timers it said it left, once it has ended. */
-  left: ReadonlySet<string> | null;
-}
-
 /**
  * Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. `hasNoTime`: a stop
  * cannot wait for a renewal that is on its way.
@@ -115,67 +95,74 @@ export function createDeleteJudge(
 ): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const noted: Incarnation[] = [];
-  const doingsOf = perKey((by: Incarnation): Doings => {
+  const doingsOf = perKey((by: Incarnation) => {
     noted.push(by);
-    const nothing = { deleted: new Set<string>(), strays: new Set<string>(), armed: new Set<string>() };
-    return { ...nothing, tried: new Map(), earned: new Set(), left: null };
+    return {
+      /** Markets whose timers it deleted at the exchange. */
+      deleted: new Set<string>(),
+      /** Those of them that a renewal made again before it ended. */
+      strays: new Set<string>(),
+      /** Markets for which it ever decided on something else than a delete. */
+      armed: new Set<string>(),
+      /** The deletes that it wrote while it stopped: their numbers and markets. */
+      tried: new Map<number, string>(),
+      /** Numbers of the deletes that it wrote while it stopped, for bots that had given evidence since, or said goodbye. */
+      earned: new Set<number>(),
+      /** Markets whose timers it said it left, once it has ended. */
+      left: null as ReadonlySet<string> | null,
+    };
   });
 
   /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
   function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
-    const goodbyeUntilMs =
-      plan.daemons[by.daemon]?.policy === 'delete'
-        ? evidence.of(by, bot).goodbyeUntilMs
-        : Number.NEGATIVE_INFINITY;
-    return Math.max(intents.of(by, market).deletesUntilMs, goodbyeUntilMs);
-  }
-
-  /** The newest life of the same daemon that has ended since, if none runs now. */
-  function endedAfter(by: Incarnation) {
-    if (running.has(by.daemon)) return null;
-    const life = noted.findLast(({ daemon }) => daemon === by.daemon);
-    const left = life === undefined ? null : doingsOf(life).left;
-    return life === undefined || left === null || life.life <= by.life ? null : { life, left };
+    const { deletesUntilMs } = intents.of(by, market);
+    if (plan.daemons[by.daemon]?.policy !== 'delete') return deletesUntilMs;
+    return Math.max(deletesUntilMs, evidence.of(by, bot).goodbyeUntilMs);
   }
 
   const blameStray = (market: string, by: Incarnation) =>
     blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
+
+  /** The life ended saying that no timer of the market is left. */
+  function judgeEnding(market: string, life: Incarnation, and: string): void {
+    if (doingsOf(life).left?.has(market) !== false) return;
+    const said = `${nameOf(life)} ended saying that no timer is left, and ${and}`;
+    blame('7 unconfirmed delete', `${market}: ${said}`);
+  }
 
   return {
     /** What is armed from here on is no renewal after a delete. */
     onWanted: (market, by) => void doingsOf(by).deleted.delete(market),
     onWrite({ truth, by, sent, timeoutSeconds }) {
       if (timeoutSeconds !== null) return;
-      if (by.stoppingMs !== null) doingsOf(by).tried.set(sent.number, truth.market);
-      if (isEarned(court, truth, by)) doingsOf(by).earned.add(sent.number);
+      const { tried, earned, armed } = doingsOf(by);
+      if (by.stoppingMs !== null) tried.set(sent.number, truth.market);
+      if (isEarned(court, truth, by)) earned.add(sent.number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
-      judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
+      judgeWrite(court, truth, by, armed.has(truth.market));
     },
     onNotice(by, notice) {
       if (notice.kind === 'attempt' && notice.purpose !== 'delete') doingsOf(by).armed.add(notice.market);
       if (notice.kind !== 'stopped') return;
       const doings = doingsOf(by);
-      doings.left = new Set(notice.left.map(({ market }) => market));
-      for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, by);
+      const left = new Set(notice.left.map(({ market }) => market));
+      doings.left = left;
+      for (const market of doings.strays) if (!left.has(market)) blameStray(market, by);
       judgeLeft(court, by, notice.left, new Set(doings.tried.values()));
     },
-    onArmed(truth, by) {
+    onArmed({ market }, by) {
       if (by === null) return;
       const { deleted, left, strays } = doingsOf(by);
-      if (deleted.has(truth.market)) {
+      if (deleted.has(market)) {
         // A stop that has no time to wait for strays must say so in the end.
-        if (by.stoppingMs !== null && left === null && hasNoTime(truth.market, by)) strays.add(truth.market);
-        else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
+        if (by.stoppingMs !== null && left === null && hasNoTime(market, by)) strays.add(market);
+        else if (left?.has(market) !== true) blameStray(market, by);
       }
-      const blameEnd = (life: Incarnation, and: string) =>
-        blame(
-          '7 unconfirmed delete',
-          `${truth.market}: ${nameOf(life)} ended saying that no timer is left, and ${and}`,
-        );
-      const later = endedAfter(by);
-      if (later !== null && !later.left.has(truth.market))
-        blameEnd(later.life, 'a renewal of an earlier life makes one');
-      if (left !== null && !left.has(truth.market)) blameEnd(by, 'one is');
+      // The newest life of the same daemon that has ended since, if none runs now.
+      const newest = running.has(by.daemon) ? by : noted.findLast(({ daemon }) => daemon === by.daemon);
+      if (newest !== undefined && newest.life > by.life)
+        judgeEnding(market, newest, 'a renewal of an earlier life makes one');
+      judgeEnding(market, by, 'one is');
     },
     onDeleted(truth, by, { number }) {
       const untilMs = askedForUntilMs(truth, by);
@@ -201,12 +188,10 @@ function isEarned({ evidence }: Court, { bot }: Truth, by: Incarnation): boolean
  * the moment of its writing: nobody can call back what is on its way when the bot fails.
  */
 function judgeUnasked({ plan, blame }: Court, { market }: Truth, by: Incarnation, wasEarned: boolean): void {
-  const { stoppingMs } = by;
-  if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
-    blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`);
-    return;
-  }
-  if (!wasEarned) blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
+  const isStop = by.stoppingMs !== null && plan.daemons[by.daemon]?.policy === 'delete';
+  if (isStop && wasEarned) return;
+  const what = isStop ? 'the timer of a dead bot' : 'a timer that nobody asked it to delete';
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted ${what}`);
 }
 
 /** At the moment of its writing somebody must still ask for a delete; it may arrive later. */
@@ -216,15 +201,11 @@ function judgeLate(
   by: Incarnation,
   untilMs: number,
 ): void {
-  if (
-    by.stoppingMs !== null ||
-    untilMs === Number.POSITIVE_INFINITY ||
-    intents.of(by, market).movedSinceMs !== null
-  )
-    return;
+  const isAsked = by.stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY;
   // Bots that are looked at may be seen before their daemon hears of it.
-  if (evidence.of(by, bot).goodbyeUntilMs >= nowMs()) return;
-  blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
+  if (isAsked || evidence.of(by, bot).goodbyeUntilMs >= nowMs()) return;
+  if (intents.of(by, market).movedSinceMs === null)
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
 }
 
 function judgeWrite(
@@ -233,40 +214,35 @@ function judgeWrite(
   by: Incarnation,
   armedIt: boolean,
 ): void {
-  if (!armedIt)
-    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what it never armed`);
-  if (intents.of(by, market).movedSinceMs !== null)
-    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
+  const blameDelete = (what: string) =>
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete ${what}`);
+  if (!armedIt) blameDelete('of what it never armed');
+  if (intents.of(by, market).movedSinceMs !== null) blameDelete('of what another daemon renews');
   const alive = evidence.of(by, bot).untilMs >= nowMs() - TOLERANCE_MS;
-  if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
-    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);
-  }
+  if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) blameDelete('for a dead bot');
   const inFlight = by.view().marketNamed(market)?.inFlight ?? [];
-  if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
-  blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
+  if (inFlight.some(({ purpose }) => purpose !== 'delete'))
+    blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }
 
 /** What a stop left must be named, with the latest moment at which it fires, and the reason. */
 function judgeLeft(
   { truths, nowMs, blame }: Court,
-  incarnation: Incarnation,
+  by: Incarnation,
   left: Extract<Notice, { kind: 'stopped' }>['left'],
   tried: ReadonlySet<string>,
 ): void {
-  const name = nameOf(incarnation);
-  for (const { market, why } of left) {
-    if (why === 'unconfirmed' || why === 'may-have-fired' || !tried.has(market)) continue;
-    const said = 'says that it left on purpose what it tried to delete';
-    blame('7 unconfirmed delete', `${market}: ${name} ${said}`);
-  }
-  const { wallMs } = incarnation.clock.now();
+  const name = nameOf(by);
+  const blameEnd = (market: string, said: string) => blame('7 unconfirmed delete', `${market}: ${said}`);
+  for (const { market, why } of left)
+    if (why !== 'unconfirmed' && why !== 'may-have-fired' && tried.has(market))
+      blameEnd(market, `${name} says that it left on purpose what it tried to delete`);
+  const { wallMs } = by.clock.now();
   for (const { market, owner, firesMs, brokenUntilMs } of truths) {
-    if (owner !== incarnation || firesMs === null || nowMs() < brokenUntilMs) continue;
+    if (owner !== by || firesMs === null || nowMs() < brokenUntilMs) continue;
     const said = left.find((one) => one.market === market);
-    if (said === undefined) {
-      blame('7 unconfirmed delete', `${market}: ${name} ended without naming the timer that it left`);
-    } else if (firesMs - nowMs() > said.firesByWallMs - wallMs + TOLERANCE_MS) {
-      blame('7 unconfirmed delete', `${market}: fires later than ${name} said when it ended`);
-    }
+    if (said === undefined) blameEnd(market, `${name} ended without naming the timer that it left`);
+    else if (firesMs - nowMs() > said.firesByWallMs - wallMs + TOLERANCE_MS)
+      blameEnd(market, `fires later than ${name} said when it ended`);
   }
 }

@@ -1,10 +1,10 @@
 import type { MarketView } from '../../src/core/view.ts';
 import {
   hasRoom,
-  isLate,
   isQuiet,
   longestPeriods,
   longestStretchMs,
+  makesLate,
   PLENTY_REQUESTS,
   slowMs,
 } from './conditions.ts';
@@ -19,15 +19,7 @@ import {
   TOLERANCE_MS,
   type Truth,
 } from './court.ts';
-import { FAULTS, type Plan, REQUEST_LIFETIME_MS, type Struck, sharesKeys } from './plan.ts';
-
-interface Pace {
-  /** True moments of what was written within the last window. */
-  readonly writes: number[];
-  readonly nonces: Set<string>;
-  lastNonce: number;
-  lastNumber: number;
-}
+import { FAULTS, type Plan, REQUEST_LIFETIME_MS, sharesKeys } from './plan.ts';
 
 const RATE_WINDOW_MS = 10_000;
 /** Four attempts a second, new nonces after each of them, and what a stall or a stop adds. */
@@ -36,30 +28,33 @@ const MOST_PER_SECOND = 30;
 const NONCE_WINDOW_MS = 6000;
 
 /** Invariants 9 and 10: nonces rise, or are unique where a window is used, and nobody writes more than the budget. */
-export function createPaceJudge(court: Court): Listener {
-  const { plan, nowMs, serverNowMs, blame } = court;
-  const paceOf = perKey(
-    (_by: Incarnation): Pace => ({ writes: [], nonces: new Set(), lastNonce: -1, lastNumber: -1 }),
-  );
+export function createPaceJudge({ plan, nowMs, serverNowMs, blame }: Court): Listener {
+  const paceOf = perKey((_by: Incarnation) => ({
+    /** True moments of what was written within the last window. */
+    writes: [] as number[],
+    nonces: new Set<string>(),
+    lastNonce: -1,
+    lastNumber: -1,
+  }));
   /** The writes of the last second. */
   const writesOf = perMarket((): number[] => []);
   const mostRequests = Math.max(
     plan.budgetRequests,
     ...plan.faults.filter(({ kind }) => kind === 'new-budget').map(({ sizeMs }) => sizeMs),
   );
+  const inWindow = plan.nonce === 'window';
   // When the exchange's clock steps back, so does the window, over nonces that were used in it.
-  const windowSteps = plan.nonce === 'window' && plan.faults.some(({ kind }) => kind === 'server-clock-step');
+  const windowSteps = inWindow && plan.faults.some(({ kind }) => kind === 'server-clock-step');
 
-  function judgeNonce(incarnation: Incarnation, pace: Pace, number: number, nonce: string): void {
-    // A nonce far from the exchange's clock was never accepted: it may be given out again when its time has come.
-    if (plan.nonce === 'window' && Math.abs(Number(nonce) - serverNowMs()) > NONCE_WINDOW_MS) return;
-    if (windowSteps) return;
-    if (pace.nonces.has(nonce)) blame('9 nonces', `${nameOf(incarnation)} used ${nonce} twice`);
-    pace.nonces.add(nonce);
-    if (plan.nonce === 'window' || number < pace.lastNumber) return;
+  function judgeNonce(by: Incarnation, number: number, nonce: string): void {
+    const pace = paceOf(by);
     const value = Number(nonce);
-    if (value <= pace.lastNonce)
-      blame('9 nonces', `${nameOf(incarnation)}: ${nonce} after ${pace.lastNonce}`);
+    // A nonce far from the exchange's clock was never accepted: it may be given out again when its time has come.
+    if (windowSteps || (inWindow && Math.abs(value - serverNowMs()) > NONCE_WINDOW_MS)) return;
+    if (pace.nonces.has(nonce)) blame('9 nonces', `${nameOf(by)} used ${nonce} twice`);
+    pace.nonces.add(nonce);
+    if (inWindow || number < pace.lastNumber) return;
+    if (value <= pace.lastNonce) blame('9 nonces', `${nameOf(by)}: ${nonce} after ${pace.lastNonce}`);
     pace.lastNumber = number;
     pace.lastNonce = value;
   }
@@ -71,19 +66,15 @@ export function createPaceJudge(court: Court): Listener {
     return writes.length;
   }
 
-  function judgeRate(incarnation: Incarnation, market: string): void {
-    const requests = count(paceOf(incarnation).writes, RATE_WINDOW_MS);
-    const wrote = (what: number) => `${nameOf(incarnation)} wrote ${what} requests within`;
-    if (requests > mostRequests) blame('10 rate', `${wrote(requests)} 10 s, allowed ${mostRequests}`);
-    // Retries get denser as the deadline comes near, and never turn into a storm.
-    const storm = count(writesOf(incarnation, market), 1000);
-    if (storm > MOST_PER_SECOND) blame('10 rate', `${market}: ${wrote(storm)} a second`);
-  }
-
   return {
-    onWrite({ by, truth, sent, nonce }) {
-      judgeNonce(by, paceOf(by), sent.number, nonce);
-      judgeRate(by, truth.market);
+    onWrite({ by, truth: { market }, sent, nonce }) {
+      judgeNonce(by, sent.number, nonce);
+      const requests = count(paceOf(by).writes, RATE_WINDOW_MS);
+      const wrote = (what: number) => `${nameOf(by)} wrote ${what} requests within`;
+      if (requests > mostRequests) blame('10 rate', `${wrote(requests)} 10 s, allowed ${mostRequests}`);
+      // Retries get denser as the deadline comes near, and never turn into a storm.
+      const storm = count(writesOf(by, market), 1000);
+      if (storm > MOST_PER_SECOND) blame('10 rate', `${market}: ${wrote(storm)} a second`);
     },
   };
 }
@@ -118,7 +109,6 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
     const isGated = oneByOne || (sick > 1 && slowMs(plan, market) > 0);
     const lost = isGated || plan.faults.some(({ kind }) => FAULTS[kind] === 'base');
     if (lost && sick > 0) return LOST_TO_OTHERS * (timeoutMs - 1000 - ownMs);
-    if (!oneByOne) return 0;
     return MOST_IN_FLIGHT * sick * patienceMs;
   }
   /**
@@ -133,13 +123,10 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   }
   /** Nothing was asked of the daemon since then but to guard the market, and its bot lived. */
   function wasGuarded(by: Incarnation, { market, bot, changedMs }: Truth, fromMs: number): boolean {
-    const since = Math.max(changedMs, intents.of(by, market).guardedSinceMs, evidence.of(by, bot).sinceMs);
-    if (since >= fromMs || by.stoppingMs !== null) return false;
-    return (
-      intents.of(by, market).intent === 'guard' &&
-      intents.of(by, market).movedSinceMs === null &&
-      evidence.isSteady(by, bot)
-    );
+    const { intent, guardedSinceMs, movedSinceMs } = intents.of(by, market);
+    const isGuarded = intent === 'guard' && movedSinceMs === null && by.stoppingMs === null;
+    const sinceMs = Math.max(changedMs, guardedSinceMs, evidence.of(by, bot).sinceMs);
+    return isGuarded && sinceMs < fromMs && evidence.isSteady(by, bot);
   }
 
   return {
@@ -157,13 +144,11 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   };
 }
 
-const ON_THE_WIRE: ReadonlySet<Struck> = new Set(['requests', 'base']);
-
 /** How many markets, or addresses, have requests that faults strike, or did between the two moments. */
 function sickMarkets({ faults }: Plan, fromMs: number, toMs: number): number {
   const sick = new Set<number>();
   for (const { kind, target, atMs, forMs } of faults)
-    if (ON_THE_WIRE.has(FAULTS[kind]) && atMs <= toMs && atMs + forMs >= fromMs) sick.add(target);
+    if (/requests|base/.test(FAULTS[kind]) && atMs <= toMs && atMs + forMs >= fromMs) sick.add(target);
   return sick.size;
 }
 
@@ -186,6 +171,7 @@ export function createProgressJudge(court: Court): Listener {
   const promised = hasRoom(plan);
   const periodOf = longestPeriods(plan);
   const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
+  const ofHosts = plan.faults.filter(({ kind }) => FAULTS[kind] === 'daemon');
 
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
   function isBehind(by: Incarnation, seen: MarketView): boolean {
@@ -197,7 +183,7 @@ export function createProgressJudge(court: Court): Listener {
     const wantedMs = Math.max(evidence.of(by, truth.bot).sinceMs, intents.of(by, seen.market).guardedSinceMs);
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
     // Requests of a market whose answers came late are spread, over a third of its timeout at most.
-    const spreadMs = plan.faults.some(isLate) ? truth.timeoutMs / 3 : 0;
+    const spreadMs = plan.faults.some(makesLate) ? truth.timeoutMs / 3 : 0;
     const dueMs = Math.max(periodOf(truth), spreadMs, (sureMs + sinceMs) / 4);
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
@@ -214,52 +200,46 @@ export function createProgressJudge(court: Court): Listener {
   }
 
   /** When each last let one that was not surely armed go before others. */
-  const turns = new Map<Incarnation, number>();
+  const turnOf = perKey((_by: Incarnation) => ({ atMs: Number.NEGATIVE_INFINITY }));
+
+  const timeoutOf = ({ market }: MarketView) => truthOf(market)?.timeoutMs ?? 0;
 
   /** How long its timer may still be saved. One that only a delete without an answer makes doubtful most likely stands. */
-  function leftToSaveMs(by: Incarnation, { market, sureMs }: MarketView): number {
-    const { deletes, confirmedMs } = log.of(by, market);
-    const heldMs = confirmedMs + (truthOf(market)?.timeoutMs ?? 0) - nowMs();
-    return sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
+  function leftToSaveMs(by: Incarnation, seen: MarketView): number {
+    const { deletes, confirmedMs } = log.of(by, seen.market);
+    const heldMs = confirmedMs + timeoutOf(seen) - nowMs();
+    return seen.sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }
 
   /** Which share of its timeout is left: what has more than half of it goes in this order, and not by its deadline. */
-  function shareOf(by: Incarnation, seen: MarketView): number {
-    return leftToSaveMs(by, seen) / (truthOf(seen.market)?.timeoutMs ?? 1);
-  }
-
-  function hasLostHalf({ market, sureMs }: MarketView): boolean {
-    return 2 * (sureMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
-  }
+  const shareOf = (by: Incarnation, seen: MarketView) => leftToSaveMs(by, seen) / timeoutOf(seen);
+  const hasLostHalf = (seen: MarketView) => 2 * (seen.sureMs ?? 0) <= timeoutOf(seen);
 
   return {
     onWrite({ by, truth: { market: name }, sent, timeoutSeconds, purpose, decision }) {
-      if (timeoutSeconds === null || purpose === 'trip') return;
+      if (!promised || timeoutSeconds === null || purpose === 'trip') return;
       // What waited for its connection was in order when it was decided on.
       if (decision !== null && decision.atMs !== nowMs()) return;
       // One that takes a connection of its own waits for nobody, and canaries and probes of the key go in turns.
-      if (!promised || sent.fresh || log.isDisturbed(by)) return;
+      if (sent.fresh || log.isDisturbed(by)) return;
       const view = by.view();
       const own = view.marketNamed(name);
-      if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
+      const { confirmedMs, renewedMs } = log.of(by, name);
+      if (own?.wanted !== true || confirmedMs === Number.NEGATIVE_INFINITY) return;
       const ownMs = leftToSaveMs(by, own);
-      const hasWaited =
-        ownMs === Number.POSITIVE_INFINITY && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
+      const isLate = nowMs() - renewedMs > LAPSED_WAITS_MS;
+      const hasWaited = isLate && ownMs === Number.POSITIVE_INFINITY;
       const first = view.markets.find(
         (other) =>
           (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
           (hasLostHalf(other) || (!hasWaited && shareOf(by, other) < shareOf(by, own))) &&
           isBehind(by, other),
       );
-      if (
-        first === undefined ||
-        longestStretchMs(plan.faults.filter(isOfHost), nowMs() - QUIET_MS, nowMs()) > 0
-      )
-        return;
+      if (first === undefined || longestStretchMs(ofHosts, nowMs() - QUIET_MS, nowMs()) > 0) return;
       // One that is not surely armed has a turn each few seconds: others that use up the wire must not leave it so.
-      const isUnsure = own.sureMs === null && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
-      if (isUnsure && nowMs() - (turns.get(by) ?? Number.NEGATIVE_INFINITY) > LAPSED_WAITS_MS) {
-        turns.set(by, nowMs());
+      const turn = turnOf(by);
+      if (isLate && own.sureMs === null && nowMs() - turn.atMs > LAPSED_WAITS_MS) {
+        turn.atMs = nowMs();
         return;
       }
       blame('11 progress', `${name}: ${nameOf(by)} renewed it before ${first.market}, which ends sooner`);
@@ -270,28 +250,19 @@ export function createProgressJudge(court: Court): Listener {
         const foundOutMs = truth.brokenAtMs + truth.longestMs / 3 + FINDS_OUT_MS;
         if (!armed && nowMs() > foundOutMs && !starves)
           blame('11 progress', `${truth.market}: not armed at the exchange long after the last fault`);
-        for (const incarnation of running.values()) {
-          const seen = incarnation.view().marketNamed(truth.market);
+        for (const by of running.values()) {
+          const seen = by.view().marketNamed(truth.market);
           if (starves || seen === undefined || seen.sureMs !== null) continue;
           // In a nonce window the renewal after the lifetime of old requests is the first that counts.
-          const countsMs = incarnation.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
-          if (plan.nonce === 'window' && nowMs() <= countsMs) continue;
-          if (mayBeDeleted(incarnation, truth)) continue;
+          const countsMs = by.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
+          if ((plan.nonce === 'window' && nowMs() <= countsMs) || mayBeDeleted(by, truth)) continue;
           const said = 'does not believe it armed long after the last fault';
-          blame('11 progress', `${truth.market}: ${nameOf(incarnation)} ${said}`);
+          blame('11 progress', `${truth.market}: ${nameOf(by)} ${said}`);
         }
       }
       if (running.size === 0) blame('11 progress', 'no daemon runs at the end');
     },
   };
-}
-
-const isOfHost = ({ kind }: Plan['faults'][number]) => FAULTS[kind] === 'daemon';
-
-interface Recovery {
-  readonly endedMs: number;
-  /** What had missed a renewal by then. */
-  readonly markets: readonly string[];
 }
 
 /** Hurried renewals keep 250 ms from the one before; and a tick. */
@@ -305,44 +276,37 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
   // With several addresses one may come back while another is still out.
   const promised = hasRoom(plan) && plan.bases === 1;
   const periodOf = longestPeriods(plan);
-  const open = new Map<Incarnation, Recovery>();
+  /** When an outage of a daemon ended, and what had missed a renewal by then. */
+  const open = new Map<Incarnation, { readonly endedMs: number; readonly missing: readonly MarketView[] }>();
 
-  function missed(
-    by: Incarnation,
-    { market, wanted, refused, inFlight }: MarketView,
-    sinceMs: number,
-  ): boolean {
-    const { confirmedMs } = log.of(by, market);
-    const truth = truthOf(market);
-    if (!wanted || refused || inFlight.length >= MOST_IN_FLIGHT || truth === undefined) return false;
+  function isMissing(by: Incarnation, seen: MarketView, sinceMs: number): boolean {
+    const { confirmedMs } = log.of(by, seen.market);
+    const truth = truthOf(seen.market);
+    if (!seen.wanted || seen.refused || seen.inFlight.length >= MOST_IN_FLIGHT || !truth) return false;
     return confirmedMs > by.startedMs && confirmedMs < sinceMs && nowMs() - confirmedMs > periodOf(truth);
-  }
-
-  function close(by: Incarnation, { endedMs, markets }: Recovery): void {
-    const view = by.view();
-    if (view.phase !== 'running' || longestStretchMs(plan.faults, endedMs, nowMs()) > 0) return;
-    for (const market of markets) {
-      const { triedMs, confirmedMs } = log.of(by, market);
-      // What left beside the request that ended the outage has an answer of its own.
-      if (triedMs >= endedMs - 2 * eachMs || confirmedMs >= endedMs) continue;
-      const seen = view.marketNamed(market);
-      if (seen === undefined || !seen.wanted || seen.refused) continue;
-      const within = `${withinMs.toFixed(0)} ms`;
-      blame('11 progress', `${market}: ${nameOf(by)} did not renew it within ${within} of an outage`);
-    }
   }
 
   return {
     onNotice(by, notice) {
       if (!promised || notice.kind !== 'outage-ended') return;
-      const missing = by.view().markets.filter((seen) => missed(by, seen, nowMs() - notice.lastedMs));
-      open.set(by, { endedMs: nowMs(), markets: missing.map(({ market }) => market) });
+      const missing = by.view().markets.filter((seen) => isMissing(by, seen, nowMs() - notice.lastedMs));
+      open.set(by, { endedMs: nowMs(), missing });
     },
     onTurn(by) {
-      const recovery = open.get(by);
-      if (recovery === undefined || nowMs() < recovery.endedMs + withinMs) return;
+      const { endedMs = Number.POSITIVE_INFINITY, missing = [] } = open.get(by) ?? {};
+      if (nowMs() < endedMs + withinMs) return;
       open.delete(by);
-      close(by, recovery);
+      const view = by.view();
+      if (view.phase !== 'running' || longestStretchMs(plan.faults, endedMs, nowMs()) > 0) return;
+      for (const { market } of missing) {
+        const { triedMs, confirmedMs } = log.of(by, market);
+        // What left beside the request that ended the outage has an answer of its own.
+        if (triedMs >= endedMs - 2 * eachMs || confirmedMs >= endedMs) continue;
+        const seen = view.marketNamed(market);
+        if (seen === undefined || !seen.wanted || seen.refused) continue;
+        const within = `${withinMs.toFixed(0)} ms`;
+        blame('11 progress', `${market}: ${nameOf(by)} did not renew it within ${within} of an outage`);
+      }
     },
   };
 }

@@ -23,22 +23,21 @@ export function createFalseLapseJudge(court: Court): Listener {
   /** Markets whose timer somebody else has armed after it had ended: a daemon that lost it cannot know of this one. */
   const foreign = new Set<string>();
 
-  function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
+  function mustHaveHeld(by: Incarnation, truth: Truth): boolean {
     const { market, longestMs, bot } = truth;
-    if (intents.of(incarnation, market).intent !== 'guard' || !evidence.isSteady(incarnation, bot))
-      return false;
-    if (intents.of(incarnation, market).guardedSinceMs > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
-    if (incarnation.stoppingMs !== null || evidence.of(incarnation, bot).untilMs <= nowMs()) return false;
-    if (evidence.of(incarnation, bot).sinceMs > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
-    if (!armedOnce(incarnation).has(market)) return false;
+    const { intent, guardedSinceMs } = intents.of(by, market);
+    const { untilMs, sinceMs } = evidence.of(by, bot);
+    if (intent !== 'guard' || by.stoppingMs !== null || !armedOnce(by).has(market)) return false;
+    if (!evidence.isSteady(by, bot) || untilMs <= nowMs()) return false;
+    if (Math.max(guardedSinceMs, sinceMs) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     return isUndisturbed(plan, truth, nowMs());
   }
 
   return {
-    onNotice(incarnation, notice) {
+    onNotice(by, notice) {
       if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
-        armedOnce(incarnation).delete(notice.market);
-      if (notice.kind === 'renewed') armedOnce(incarnation).add(notice.market);
+        armedOnce(by).delete(notice.market);
+      if (notice.kind === 'renewed') armedOnce(by).add(notice.market);
     },
     onArmed({ market }, by, anew) {
       if (by !== null) foreign.delete(market);
@@ -46,10 +45,9 @@ export function createFalseLapseJudge(court: Court): Listener {
     },
     onFired(truth) {
       if (nowMs() < truth.brokenUntilMs || foreign.has(truth.market)) return;
-      for (const incarnation of running.values()) {
-        if (!mustHaveHeld(incarnation, truth)) continue;
-        const although = `although ${nameOf(incarnation)} ran, its bot lived and no outage was long enough`;
-        blame('2 false lapse', `${truth.market}: fired ${although}`);
+      for (const by of running.values()) {
+        const although = `although ${nameOf(by)} ran, its bot lived and no outage was long enough`;
+        if (mustHaveHeld(by, truth)) blame('2 false lapse', `${truth.market}: fired ${although}`);
       }
     },
   };
@@ -74,9 +72,9 @@ const FOREIGN: ReadonlySet<FaultKind> = new Set([
 
 /** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
 interface Known {
-  cancellationTime: number | null;
+  readonly cancellationTime: number | null;
   /** How long its daemon had run when the request left that was confirmed, by the daemon's own clock. */
-  writtenMs: number;
+  readonly writtenMs: number;
   lapses: number;
   /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
   readonly wanted: boolean;
@@ -90,53 +88,43 @@ function hasFired({ fired }: Truth, { cancellationTime }: Known): boolean {
   return cancellationTime !== null && fired.some((moment) => moment >= cancellationTime);
 }
 
-function isAboutToFire({ firesMs }: Truth, byMs: number): boolean {
-  return firesMs !== null && firesMs < byMs;
-}
-
-function judgeReport(
-  blame: Court['blame'],
-  name: string,
-  { market, fired, lastFiredMs }: Truth,
-  known: Known,
-  certainty: Certainty,
-): void {
-  const { cancellationTime, wanted, sinceMs } = known;
-  known.lapses += 1;
-  if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
-  if (certainty === 'possible' || known.atEdge) return;
-  if (cancellationTime === null) {
-    // What fired while nobody wanted the timer fired on purpose.
-    if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
-      blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
-  } else if (!fired.some((moment) => moment >= cancellationTime)) {
-    blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
-  }
-}
-
-function judgeSilence(
-  blame: Court['blame'],
-  name: string,
-  { market, timeoutMs, fired }: Truth,
-  { cancellationTime, lapses, atEdge }: Known,
-  until: number,
-): void {
-  if (cancellationTime === null || lapses > 0 || atEdge) return;
-  const startTime = until - timeoutMs / 1000;
-  if (fired.some((moment) => moment >= cancellationTime && moment <= startTime))
-    blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
-}
-
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
 export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, blame }: Court): Listener {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
-  const byIncarnation = new Map<Incarnation, Map<string, Known>>();
+  const knownTo = perKey((_by: Incarnation) => new Map<string, Known>());
   /** Markets with a lapse under `onLapse: hold` that are not held yet. */
   const lapsed = new Map<Incarnation, string>();
 
   /** Gaps that a stop has not told of yet. */
-  const owed: { incarnation: Incarnation; market: string; said: Parameters<Court['blame']> }[] = [];
+  const owed: { by: Incarnation; market: string; text: string }[] = [];
+
+  function judgeReport(name: string, truth: Truth, known: Known, certainty: Certainty): void {
+    const { market, fired, lastFiredMs } = truth;
+    const { cancellationTime, wanted, sinceMs } = known;
+    known.lapses += 1;
+    if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
+    if (certainty === 'possible' || known.atEdge) return;
+    if (cancellationTime === null) {
+      // What fired while nobody wanted the timer fired on purpose.
+      if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
+        blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
+    } else if (!fired.some((moment) => moment >= cancellationTime)) {
+      blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
+    }
+  }
+
+  /** It is armed again until then. */
+  function judgeSilence(by: Incarnation, { market, timeoutMs, fired }: Truth, known: Known, untilS: number) {
+    const { cancellationTime, lapses, atEdge } = known;
+    if (cancellationTime === null || lapses > 0 || atEdge) return;
+    const startTime = untilS - timeoutMs / 1000;
+    if (!fired.some((moment) => moment >= cancellationTime && moment <= startTime)) return;
+    const text = `${market}: ${nameOf(by)} armed it again after a lapse and said nothing`;
+    // What a stop was to delete, and has fired before, is to be named at its end.
+    if (by.stoppingMs === null) blame('8 lapses', text);
+    else owed.push({ by, market, text });
+  }
 
   /** A lapse takes its market out of guard in the same step. */
   function judgeHold(by: Incarnation, notice: Notice): void {
@@ -170,105 +158,81 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
    * Only the renewal that was confirmed now has left since the one before it, and with rising nonces no older one counts:
    * nothing can have kept the timer from firing, and its stamps show that it did.
    */
-  function isCertain(incarnation: Incarnation, truth: Truth, known: Known): boolean {
+  function isCertain(by: Incarnation, truth: Truth, known: Known): boolean {
     if (plan.nonce !== 'increasing' || known.atEdge || !hasFired(truth, known)) return false;
     const firedForMs = truth.remadeMs - truth.lastFiredMs;
-    return (
-      log.of(incarnation, truth.market).later.length === 1 &&
-      firedForMs > CLEARLY_MS + plan.cancellationDelayMs
-    );
+    return log.of(by, truth.market).later.length === 1 && firedForMs > CLEARLY_MS + plan.cancellationDelayMs;
   }
 
-  function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
-    const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
-    byIncarnation.set(incarnation, all);
+  function onMarket(by: Incarnation, truth: Truth, notice: Notice): void {
+    const all = knownTo(by);
     // Its guarantee can end long before its timer does, where requests overtook each other.
-    const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.sureMs ?? null) === null;
+    const guaranteeIsOut = (by.view().marketNamed(truth.market)?.sureMs ?? null) === null;
     const fresh = { ...UNKNOWN, sinceMs: nowMs() };
-    const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
-    all.set(truth.market, known);
+    const known = all.get(truth.market) ?? { ...fresh, sinceMs: by.startedMs };
+    const know = (now: Known) => all.set(truth.market, now);
+    know(known);
     switch (notice.kind) {
       case 'suspended':
       case 'held':
-      case 'removed':
+      case 'removed': {
         // What fired before is a lapse that may be reported; nobody is blamed either way, since a lost answer can
         // have hidden what came after it.
-        all.set(truth.market, {
-          ...fresh,
-          wanted: false,
-          atEdge:
-            known.atEdge ||
-            hasFired(truth, known) ||
-            guaranteeIsOut ||
-            isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
-        });
+        const firesSoon =
+          truth.firesMs !== null && truth.firesMs < nowMs() + EDGE_MS + plan.cancellationDelayMs;
+        const atEdge = known.atEdge || hasFired(truth, known) || guaranteeIsOut || firesSoon;
+        know({ ...fresh, wanted: false, atEdge });
         break;
+      }
       case 'resumed':
       case 'released':
-        all.set(truth.market, { ...fresh, atEdge: known.atEdge });
+        know({ ...fresh, atEdge: known.atEdge });
         break;
       case 'tripped':
       case 'deleted':
-        all.set(truth.market, { ...fresh, atEdge: true });
+        know({ ...fresh, atEdge: true });
         break;
       case 'lapsed':
-        judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
-        if (notice.certainty !== 'possible' || mayBeDeleted(incarnation, truth, known)) break;
-        if (isOver(truth, known) || isCertain(incarnation, truth, known))
-          blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
+        judgeReport(nameOf(by), truth, known, notice.certainty);
+        if (notice.certainty !== 'possible' || mayBeDeleted(by, truth, known)) break;
+        if (isOver(truth, known) || isCertain(by, truth, known))
+          blame('8 lapses', `${truth.market}: ${nameOf(by)} calls a lapse possible that is certain`);
         break;
-      case 'renewed':
-        judgeSilence(
-          (...said) => {
-            // What a stop was to delete, and has fired before, is to be named at its end.
-            if (incarnation.stoppingMs === null) blame(...said);
-            else owed.push({ incarnation, market: truth.market, said });
-          },
-          nameOf(incarnation),
-          truth,
-          known,
-          notice.cancellationTime,
-        );
-        known.cancellationTime = notice.cancellationTime;
-        known.writtenMs = incarnation.clock.now().monoMs - BOOT_MS - notice.durationMs;
-        known.lapses = 0;
-        all.set(truth.market, { ...known, atEdge: !known.wanted && (known.atEdge || guaranteeIsOut) });
+      case 'renewed': {
+        const { cancellationTime, durationMs } = notice;
+        judgeSilence(by, truth, known, cancellationTime);
+        const writtenMs = by.clock.now().monoMs - BOOT_MS - durationMs;
+        const atEdge = !known.wanted && (known.atEdge || guaranteeIsOut);
+        know({ ...known, cancellationTime, writtenMs, lapses: 0, atEdge });
         break;
+      }
       default:
         break;
     }
   }
 
   return {
-    onNotice(incarnation, notice) {
-      judgeHold(incarnation, notice);
+    onNotice(by, notice) {
+      judgeHold(by, notice);
       if (!canTell) return;
       if (notice.kind === 'stopped')
-        for (const { market, said } of owed.filter((one) => one.incarnation === incarnation))
-          if (!notice.left.some((one) => one.market === market)) blame(...said);
-      const known = byIncarnation.get(incarnation);
+        for (const { market, text } of owed.filter((one) => one.by === by))
+          if (!notice.left.some((one) => one.market === market)) blame('8 lapses', text);
       // A market that comes back may have fired before it went.
-      if (notice.kind === 'reloaded')
-        for (const market of notice.added)
-          known?.set(market, {
-            ...UNKNOWN,
-            atEdge: known.get(market)?.atEdge ?? false,
-            sinceMs: incarnation.startedMs,
-          });
+      const known = knownTo(by);
+      if (notice.kind === 'reloaded' && known.size > 0)
+        for (const market of notice.added) {
+          const atEdge = known.get(market)?.atEdge ?? false;
+          known.set(market, { ...UNKNOWN, atEdge, sinceMs: by.startedMs });
+        }
       if (!('market' in notice)) return;
       const truth = truthOf(notice.market);
-      if (truth !== undefined) onMarket(incarnation, truth, notice);
+      if (truth !== undefined) onMarket(by, truth, notice);
     },
   };
 }
 
-/** What one daemon was refused since it was last answered well: each market by itself, and the key. */
-interface Refusals {
-  readonly byMarket: Map<string, number>;
-  /** Of a key that was good once; null before that. */
-  ofKey: number | null;
-}
-
+/** Confirmations: a market is refused no longer, nor the key. */
 const ANSWERED: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped']);
 /** What was good before is latched at the second refusal in a row. */
 const LOOKS = 2;
@@ -279,16 +243,20 @@ const LOOKS = 2;
  */
 export function createLatchJudge({ blame, plan }: Court): Listener {
   const changesKey = plan.faults.some(({ kind }) => kind === 'new-key');
-  const refusalsOf = perKey((_by: Incarnation): Refusals => ({ byMarket: new Map(), ofKey: null }));
+  /** What one daemon was refused since it was last answered well: each market by itself, and the key; null before that. */
+  const refusalsOf = perKey((_by: Incarnation) => ({
+    byMarket: new Map<string, number>(),
+    ofKey: null as number | null,
+  }));
 
-  function judge(incarnation: Incarnation, what: string, refusals: number): void {
-    if (refusals >= LOOKS) return;
-    blame('2 false lapse', `${what}: ${nameOf(incarnation)} gave it up after ${refusals} refusals`);
+  function judge(by: Incarnation, what: string, refusals: number): void {
+    if (refusals < LOOKS)
+      blame('2 false lapse', `${what}: ${nameOf(by)} gave it up after ${refusals} refusals`);
   }
 
   return {
-    onNotice(incarnation, notice) {
-      const refusals = refusalsOf(incarnation);
+    onNotice(by, notice) {
+      const refusals = refusalsOf(by);
       const { byMarket } = refusals;
       if (ANSWERED.has(notice.kind) && 'market' in notice) {
         byMarket.set(notice.market, 0);
@@ -305,9 +273,9 @@ export function createLatchJudge({ blame, plan }: Court): Listener {
         if (notice.reason === 'validation' && known !== undefined) byMarket.set(notice.market, known + 1);
         if (notice.reason === 'auth' && refusals.ofKey !== null) refusals.ofKey += 1;
       } else if (notice.kind === 'refused') {
-        judge(incarnation, notice.market, byMarket.get(notice.market) ?? LOOKS);
+        judge(by, notice.market, byMarket.get(notice.market) ?? LOOKS);
       } else if (notice.kind === 'unauthorised') {
-        judge(incarnation, 'the key', refusals.ofKey ?? LOOKS);
+        judge(by, 'the key', refusals.ofKey ?? LOOKS);
       }
     },
   };
@@ -323,15 +291,15 @@ const ENDS: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped', 'delete
 export function createStreakJudge({ blame }: Court): Listener {
   const streakOf = perMarket(() => ({ failures: 0 }));
   return {
-    onNotice(incarnation, notice) {
-      if (ENDS.has(notice.kind) && 'market' in notice) streakOf(incarnation, notice.market).failures = 0;
+    onNotice(by, notice) {
+      if (ENDS.has(notice.kind) && 'market' in notice) streakOf(by, notice.market).failures = 0;
       // Streak 0 marks a late failure of an attempt that a newer one has overtaken.
       if (notice.kind !== 'attempt-failed' || notice.streak === 0) return;
-      const own = streakOf(incarnation, notice.market);
+      const own = streakOf(by, notice.market);
       own.failures += 1;
       if (notice.streak === own.failures) return;
       const said = `counts ${notice.streak} failures in a row, there were ${own.failures}`;
-      blame('8 lapses', `${notice.market}: ${nameOf(incarnation)} ${said}`);
+      blame('8 lapses', `${notice.market}: ${nameOf(by)} ${said}`);
     },
   };
 }
