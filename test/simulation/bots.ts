@@ -9,30 +9,22 @@ import type { Judge } from './judge.ts';
 import { botName, type Plan } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
-interface Silence {
-  readonly fromMs: number;
-  readonly untilMs: number;
-  readonly turnMs: number | null;
-}
-
 const BEAT_MS = 3_000;
-
-export type Bots = ReturnType<typeof createBots>;
 
 /** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
 export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge) {
   const { evidence: mode = 'beat' } = plan;
-  const silences = createSilences(plan.bots, timeline.nowMs);
+  const silences = createSilences(timeline.nowMs);
   /** How often each bot has touched its file. */
   const touches = Array.from({ length: plan.bots }, () => 0);
 
   const sources = new Map<Incarnation, SimulatedEvidence>();
   const knows = (host: Incarnation, bot: number) =>
     fleet.running.get(host.daemon) === host && host.bots.has(bot);
-  /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
-  function testify(host: Incarnation, bot: number, says: BotWord): void {
+  /** From this moment the bot's life counts; when the daemon hears of it is another matter. */
+  function testify(host: Incarnation, bot: number): void {
     if (!plan.watched || !knows(host, bot)) return;
-    judge.onEvidence(host, bot, says, timeline.nowMs());
+    judge.onEvidence(host, bot, 'beat', timeline.nowMs());
     judge.onBack(host, bot);
   }
   const say = (bot: number, says: BotWord) => {
@@ -57,7 +49,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     if (silences.isSilent(bot)) return;
     touches[bot] = (touches[bot] ?? 0) + 1;
     if (mode === 'beat') say(bot, 'beat');
-    else if (mode === 'file') for (const host of fleet.running.values()) testify(host, bot, 'beat');
+    else if (mode === 'file') for (const host of fleet.running.values()) testify(host, bot);
   }
 
   for (let bot = 0; bot < plan.bots; bot += 1) timeline.at(500 + 100 * bot, () => live(bot));
@@ -75,15 +67,10 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     watch(host: Incarnation): void {
       if (!plan.watched) return;
       const bots = Array.from({ length: plan.bots }, (_, bot) => bot);
-      const source = createEvidence({
-        plan,
-        timeline,
-        host,
-        bots,
-        isSilent: silences.isSilent,
-        touchesOf: (bot) => touches[bot] ?? 0,
-        onSeen: (bot) => testify(host, bot, 'beat'),
-      });
+      const touchesOf = (bot: number) => touches[bot] ?? 0;
+      const onSeen = (bot: number) => testify(host, bot);
+      const { isSilent } = silences;
+      const source = createEvidence({ plan, timeline, host, bots, isSilent, touchesOf, onSeen });
       if (source === null) return;
       sources.set(host, source);
       // A source looks at the bots that are configured.
@@ -105,20 +92,17 @@ function tell(host: Incarnation, bot: number, says: BotWord, timeline: Timeline,
   });
 }
 
-function createSilences(bots: number, nowMs: () => number) {
-  const silences: Silence[][] = Array.from({ length: bots }, () => []);
+function createSilences(nowMs: () => number) {
+  const silences: { bot: number; fromMs: number; untilMs: number; turnMs: number | null }[] = [];
   return {
-    add: (bot: number, untilMs: number, turnMs: number | null): void => {
-      silences[bot]?.push({ fromMs: nowMs(), untilMs, turnMs });
-    },
-    clear: (): void => {
-      for (const own of silences) own.length = 0;
-    },
+    add: (bot: number, untilMs: number, turnMs: number | null) =>
+      void silences.push({ bot, fromMs: nowMs(), untilMs, turnMs }),
+    clear: () => void silences.splice(0),
     isSilent: (bot: number): boolean =>
-      silences[bot]?.some(({ fromMs, untilMs, turnMs }) => {
-        if (nowMs() >= untilMs) return false;
-        return turnMs === null || Math.floor((nowMs() - fromMs) / turnMs) % 2 === 0;
-      }) ?? false,
+      silences.some((one) => {
+        if (one.bot !== bot || nowMs() >= one.untilMs) return false;
+        return one.turnMs === null || Math.floor((nowMs() - one.fromMs) / one.turnMs) % 2 === 0;
+      }),
   };
 }
 

@@ -86,23 +86,19 @@ function table({ timeoutSeconds, rows, ahead }: Comparison): string[] {
 }
 
 function figures({ worst, average, lapse }: Survival): string {
-  return [percent(worst, 7), percent(average, 9), percent(lapse, 9)].join('');
-}
-
-function percent(share: number, width: number): string {
-  return `${(share * 100).toFixed(1)} %`.padStart(width);
+  const percent = (share: number, width: number) => `${(share * 100).toFixed(1)} %`.padStart(width);
+  return percent(worst, 7) + percent(average, 9) + percent(lapse, 9);
 }
 
 function wrap(sentence: string): string[] {
+  const [first = '', ...words] = sentence.split(' ');
   const lines: string[] = [];
-  let line = '';
-  for (const word of sentence.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > LINE_WIDTH) {
+  let line = first;
+  for (const word of words) {
+    if (line.length + 1 + word.length > LINE_WIDTH) {
       lines.push(line);
       line = `  ${word}`;
-    } else {
-      line = line === '' ? word : `${line} ${word}`;
-    }
+    } else line = `${line} ${word}`;
   }
   return [...lines, line];
 }

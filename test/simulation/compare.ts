@@ -1,6 +1,6 @@
 import { toCoreSettings } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { CoreSettings, Outcome } from '../../src/core/events.ts';
+import type { CoreSettings, FailureReason, Outcome } from '../../src/core/events.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange } from '../../src/ports.ts';
 import { createRandom } from '../../src/simulator/random.ts';
@@ -37,29 +37,19 @@ export interface Letter {
   readonly mayWrite?: () => boolean;
 }
 
-/** A simulated exchange with one kill-switch timer, and the wire to it. */
-export interface SingleTimer {
-  /** Sends; `settled` is called at most once, never synchronously, and not at all once the sender cancelled. */
-  send(letter: Letter, settled: (reply: Reply) => void): Cancel;
-  /** True milliseconds of the next firing; null before the first renewal. */
-  firesAtMs(): number | null;
-  /** True moments at which renewals were applied, in order. */
-  readonly appliedMs: readonly number[];
-  /** Last moment at which a renewal came that would have been in time, had there been no outage any more. */
-  lastChanceMs(): number;
-}
+export type SingleTimer = ReturnType<typeof createSingleTimer>;
 
 /**
- * One timer at an exchange that counts whole seconds and rounds them down: a renewal at 12.9 s of its clock makes a
+ * One timer, and the wire to it, at an exchange that counts whole seconds and rounds them down: a renewal at 12.9 s of its clock makes a
  * timer that ends at 12 s + T. `clockMs` is how far its clock is ahead of true time. Each way takes half the round trip.
  */
-export function createSingleTimer(options: {
+function createSingleTimer(options: {
   readonly timeline: Timeline;
   readonly timeoutMs: number;
   readonly roundTripMs: number;
   readonly clockMs: number;
   readonly outage: Outage | null;
-}): SingleTimer {
+}) {
   const { timeline, timeoutMs, roundTripMs, clockMs, outage } = options;
   const appliedMs: number[] = [];
   let firesAtMs: number | null = null;
@@ -78,6 +68,7 @@ export function createSingleTimer(options: {
     return { kind: 'applied', startTime, cancellationTime };
   }
 
+  /** Sends; `settled` is called at most once, never synchronously, and not at all once the sender cancelled. */
   function send({ what, fresh, mayWrite }: Letter, settled: (reply: Reply) => void): Cancel {
     let cancelled = false;
     const answer = (reply: Reply) => {
@@ -109,7 +100,15 @@ export function createSingleTimer(options: {
     };
   }
 
-  return { send, firesAtMs: () => firesAtMs, appliedMs, lastChanceMs: () => lastChanceMs };
+  return {
+    send,
+    /** True milliseconds of the next firing; null before the first renewal. */
+    firesAtMs: () => firesAtMs,
+    /** True moments at which renewals were applied, in order. */
+    appliedMs: appliedMs as readonly number[],
+    /** Last moment at which a renewal came that would have been in time, had there been no outage any more. */
+    lastChanceMs: () => lastChanceMs,
+  };
 }
 
 const MARKET = 'BTC_USDT';
@@ -131,10 +130,8 @@ export const PRODUCTION_RULE: Rule = {
 };
 
 function settingsOf({ timeoutMs }: RuleWorld): CoreSettings {
-  const env = {
-    KILLSWITCHD_MARKETS: `${MARKET}:${timeoutMs / 1000}`,
-    KILLSWITCHD_LIVENESS_MODE: 'none',
-  };
+  const markets = `${MARKET}:${timeoutMs / 1000}`;
+  const env = { KILLSWITCHD_MARKETS: markets, KILLSWITCHD_LIVENESS_MODE: 'none' };
   const loaded = loadConfig({ env, flags: { embeddedExchange: true } });
   if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
   return toCoreSettings(loaded.config, [BASE]);
@@ -148,13 +145,7 @@ function createExchange(timer: SingleTimer, clock: Clock): Exchange {
       const giveUp = timer.send({ what: 'renew', fresh, mayWrite }, (reply) => settled(outcomeOf(reply)));
       return () => {
         giveUp();
-        const timedOut = {
-          kind: 'transient',
-          reason: 'timeout',
-          detail: 'given up',
-          maybeApplied: true,
-        } as const;
-        clock.after(0, () => settled(timedOut));
+        clock.after(0, () => settled(failed('timeout', 'given up', true)));
       };
     },
     ping(_base, timeoutMs, settled) {
@@ -179,18 +170,15 @@ function createExchange(timer: SingleTimer, clock: Clock): Exchange {
   };
 }
 
+function failed(reason: FailureReason, detail: string, maybeApplied: boolean): Outcome {
+  return { kind: 'transient', reason, detail, maybeApplied };
+}
+
 function outcomeOf(reply: Reply): Outcome {
-  switch (reply.kind) {
-    case 'applied': {
-      const { startTime, cancellationTime } = reply;
-      return { kind: 'applied', timer: { market: MARKET, startTime, cancellationTime, types: null } };
-    }
-    case 'unwritten':
-      return { kind: 'transient', reason: 'aborted', detail: 'not allowed to leave', maybeApplied: false };
-    case 'read':
-    case 'refused':
-      return { kind: 'transient', reason: 'http_5xx', detail: 'refused', maybeApplied: true };
-  }
+  if (reply.kind === 'unwritten') return failed('aborted', 'not allowed to leave', false);
+  if (reply.kind !== 'applied') return failed('http_5xx', 'refused', true);
+  const { startTime, cancellationTime } = reply;
+  return { kind: 'applied', timer: { market: MARKET, startTime, cancellationTime, types: null } };
 }
 
 export const COMPARED_TIMEOUTS_SECONDS = [5, 15, 60, 600] as const;
@@ -223,19 +211,7 @@ export interface Row {
   readonly survival: Readonly<Record<OutageKind, Survival>>;
 }
 
-export interface Ahead {
-  /** False where the other rule pays for it with more requests. */
-  readonly atSameRate: boolean;
-  readonly sentence: string;
-}
-
-export interface Comparison {
-  readonly timeoutSeconds: number;
-  /** `PRODUCTION_RULE` first. */
-  readonly rows: readonly Row[];
-  /** Where another rule is ahead of it, in words; empty where none is. */
-  readonly ahead: readonly Ahead[];
-}
+export type Comparison = ReturnType<typeof compareAt>;
 
 /** One moment for an outage to begin. */
 interface Start {
@@ -256,12 +232,15 @@ const RESOLUTION = 1 / 2000;
 /** Figures of two rules that are closer than this are equal. */
 const TIE = 0.001;
 
-/** Puts the rules through the same outages of a timer of `timeoutSeconds`. Equal options give equal figures. */
+/**
+ * Puts the rules, `PRODUCTION_RULE` first, through the same outages of a timer of `timeoutSeconds`. Equal options give equal
+ * figures. `ahead`: where another rule is ahead of it, in words; `atSameRate` is false where it pays with more requests.
+ */
 export function compareAt(
   timeoutSeconds: number,
   options: CompareOptions,
   rules: readonly Rule[] = COMPARED_RULES,
-): Comparison {
+) {
   const rows = rules.map((rule) => measure(rule, timeoutSeconds * 1000, options));
   return { timeoutSeconds, rows, ahead: findAhead(rows) };
 }
@@ -269,7 +248,7 @@ export function compareAt(
 function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
   const { samples, phases, lives, seed, roundTripMs } = options;
   const benches = Array.from({ length: lives }, (_, life) =>
-    createBench(rule, { timeoutMs, roundTripMs, seed: seed + life }),
+    createBench(rule, timeoutMs, roundTripMs, seed + life),
   );
   const draw = createRandom(seed);
   const starts = Array.from(
@@ -299,14 +278,8 @@ function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
   };
 }
 
-interface BenchOptions {
-  readonly timeoutMs: number;
-  readonly roundTripMs: number;
-  readonly seed: number;
-}
-
 /** Plays one rule again and again, each time from its start to the end of one outage. */
-function createBench(rule: Rule, { timeoutMs, roundTripMs, seed }: BenchOptions) {
+function createBench(rule: Rule, timeoutMs: number, roundTripMs: number, seed: number) {
   function begin(clockMs: number, outage: Outage | null) {
     const timeline = createTimeline(0);
     const timer = createSingleTimer({ timeline, timeoutMs, roundTripMs, clockMs, outage });
@@ -326,12 +299,8 @@ function createBench(rule: Rule, { timeoutMs, roundTripMs, seed }: BenchOptions)
     const hasFired = () => timeline.nowMs() >= (timer.firesAtMs() ?? Number.POSITIVE_INFINITY);
     // A rule that gave up plans nothing any more.
     while (!isOver() && !hasFired() && timeline.next()) continue;
-    return {
-      survived: isOver(),
-      fromMs,
-      firesAtMs: timer.firesAtMs() ?? 0,
-      lastChanceMs: timer.lastChanceMs(),
-    };
+    const firesAtMs = timer.firesAtMs() ?? 0;
+    return { survived: isOver(), fromMs, firesAtMs, lastChanceMs: timer.lastChanceMs() };
   }
 
   /**
@@ -384,20 +353,17 @@ export function longerThan(share: number): number {
   return z >= 0 ? tail : 1 - tail;
 }
 
-function findAhead(rows: readonly Row[]): Ahead[] {
-  const [ours, ...others] = rows;
+function findAhead([ours, ...others]: readonly Row[]) {
   if (ours === undefined) return [];
   return others.flatMap((other) =>
-    OUTAGE_KINDS.flatMap((kind): Ahead[] => {
+    OUTAGE_KINDS.flatMap((kind) => {
       const mine = ours.survival[kind];
       const its = other.survival[kind];
       const said: string[] = [];
-      if (its.worst > mine.worst + TIE) {
+      if (its.worst > mine.worst + TIE)
         said.push(`survives ${percent(its.worst)} at worst (${ours.rule.name} ${percent(mine.worst)})`);
-      }
-      if (its.lapse < mine.lapse - TIE) {
+      if (its.lapse < mine.lapse - TIE)
         said.push(`lapses in ${percent(its.lapse)} (${ours.rule.name} ${percent(mine.lapse)})`);
-      }
       if (said.length === 0) return [];
       const atSameRate = other.requestsPerSecond <= ours.requestsPerSecond * (1 + TIE);
       const cost = (other.requestsPerSecond / ours.requestsPerSecond).toFixed(2);

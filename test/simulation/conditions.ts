@@ -43,14 +43,9 @@ interface Timed {
   readonly renewEveryMs?: number | null;
 }
 
-export function timedOf({ timeoutSeconds, renewEverySeconds }: PlannedMarket): Timed {
+export function timedOf({ timeoutSeconds, renewEverySeconds }: PlannedMarket) {
   const renewEveryMs = renewEverySeconds === undefined ? null : renewEverySeconds * 1000;
   return { timeoutMs: timeoutSeconds * 1000, renewEveryMs };
-}
-
-/** Renewals a millisecond that keep all timers at their cadence. */
-function renewalsPerMs(markets: readonly PlannedMarket[]): number {
-  return markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
 }
 
 /**
@@ -61,8 +56,9 @@ export function hasRoom(plan: Plan): boolean {
   const { budgetRequests, daemons, nonce, markets, roundTripMs, faults } = plan;
   if (budgetRequests < PLENTY_REQUESTS || daemons.length > 1) return false;
   if (faults.some(({ kind }) => kind === 'new-budget')) return false;
-  const tripMs = roundTripMs + slowBaseMs(plan);
-  return nonce === 'window' || tripMs * renewalsPerMs(markets) <= LITTLE_BUSY;
+  // Renewals a millisecond that keep all timers at their cadence.
+  const perMs = markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
+  return nonce === 'window' || (roundTripMs + slowBaseMs(plan)) * perMs <= LITTLE_BUSY;
 }
 
 const THROTTLING: ReadonlySet<FaultKind> = new Set([
@@ -138,20 +134,23 @@ export function survivesMs(
 export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean {
   const { market, timeoutMs, longestMs, changedMs } = truth;
   if (plan.budgetRequests < PLENTY_REQUESTS || plan.daemons.length > 1) return false;
-  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
   const inForceMs = longestPeriods(plan)(truth);
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
-  const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
-  return (
-    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) <
-    (changing ? 1 : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan)))
-  );
+  const survivedMs =
+    changedMs > nowMs - longestMs - UNSEEN_MS
+      ? 1
+      : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan));
+  return longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs) < survivedMs;
 }
 
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
+  return longestFeltMs(plan, market, fromMs, toMs) === 0;
+}
+
+function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
-  return longestStretchMs(felt, fromMs, toMs) === 0;
+  return longestStretchMs(felt, fromMs, toMs);
 }
 
 /**
@@ -178,13 +177,10 @@ export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs:
     .filter((stretch) => stretch.toMs >= fromMs && stretch.fromMs <= toMs)
     .toSorted((one, other) => one.fromMs - other.fromMs);
   let longest = 0;
-  let open: { fromMs: number; toMs: number } | null = null;
+  let open = { fromMs: 0, toMs: Number.NEGATIVE_INFINITY };
   for (const stretch of bad) {
-    if (open !== null && stretch.fromMs <= open.toMs + UNSEEN_MS) {
-      open.toMs = Math.max(open.toMs, stretch.toMs);
-    } else {
-      open = { ...stretch };
-    }
+    if (stretch.fromMs > open.toMs + UNSEEN_MS) open = stretch;
+    else open.toMs = Math.max(open.toMs, stretch.toMs);
     longest = Math.max(longest, open.toMs - open.fromMs);
   }
   return longest;

@@ -67,7 +67,7 @@ export type Truth = ReturnType<typeof createTruths>[number];
 
 /** What is true of every market's timer, in the order of the plan, as only the simulation can know it. True milliseconds. */
 export function createTruths({ markets }: Plan) {
-  return markets.map(({ market, timeoutSeconds, bot, renewEverySeconds }) => ({
+  return markets.map(({ market, bot, timeoutSeconds, renewEverySeconds }) => ({
     market,
     bot,
     renewEveryMs: renewEverySeconds === undefined ? null : renewEverySeconds * 1000,
@@ -224,7 +224,7 @@ export function createIntentBook(nowMs: () => number, removalDeletes: (incarnati
       page.tripsUntilMs = until(trips, page.tripsUntilMs, nowMs());
     },
     /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
-    move(by: Incarnation, market: string, away: boolean): void {
+    move: (by: Incarnation, market: string, away: boolean): void => {
       const page = of(by, market);
       if (away === (page.movedSinceMs !== null)) return;
       page.movedSinceMs = away ? nowMs() : null;

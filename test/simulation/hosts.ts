@@ -1,8 +1,10 @@
 import type { CoreSettings, MarketSettings } from '../../src/core/events.ts';
 import { createSession, type Session, startSync } from '../../src/exchange/exchange.ts';
 import { ping } from '../../src/exchange/operations.ts';
+import type { WireResult } from '../../src/exchange/wire.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
+import { timedOf } from './conditions.ts';
 import { BUDGET_MS, GRACE_MS, type Incarnation, type Shared, TTL_MS } from './court.ts';
 import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -21,29 +23,29 @@ export interface FleetOptions extends Pick<NetworkOptions, 'plan' | 'timeline' |
 }
 
 /** What lasts beyond one life of a daemon. */
-interface Machine {
-  readonly daemon: number;
-  readonly planned: PlannedDaemon;
-  life: number;
-  /** Name of the API key that is in its file now. */
-  key: string;
-  /** Requests per 10 s that it may write now. */
-  budgetRequests: number;
-  /** So long after the end of this life another one begins. */
-  restartsInMs: number | null;
-  /** Its host is to stand still at its next request, until then. */
-  halt: (Halt & { readonly untilMs: number }) | null;
+function createMachine(planned: PlannedDaemon, daemon: number, budgetRequests: number) {
+  return {
+    daemon,
+    planned,
+    life: 0,
+    /** Name of the API key that is in its file now. */
+    key: String(planned.key),
+    /** Requests per 10 s that it may write now. */
+    budgetRequests,
+    /** So long after the end of this life another one begins. */
+    restartsInMs: null as number | null,
+    /** Its host is to stand still at its next request, until then. */
+    halt: null as (Halt & { readonly untilMs: number }) | null,
+  };
 }
+type Machine = ReturnType<typeof createMachine>;
 
 export type Fleet = ReturnType<typeof createFleet>;
 
 /** The daemons of a run: at most one life of each at a time. */
 export function createFleet(options: FleetOptions) {
   const { plan, timeline, judge, running } = options;
-  const machines = plan.daemons.map((planned, daemon): Machine => {
-    const none = { life: 0, restartsInMs: null, halt: null };
-    return { daemon, planned, key: String(planned.key), budgetRequests: plan.budgetRequests, ...none };
-  });
+  const machines = plan.daemons.map((planned, daemon) => createMachine(planned, daemon, plan.budgetRequests));
   const begin = createBeginning(options, (machine) => {
     running.delete(machine.daemon);
     const { restartsInMs } = machine;
@@ -141,18 +143,8 @@ function createBeginning(options: FleetOptions, onEnd: (machine: Machine) => voi
       },
     });
     const bots = new Set(markets.own.map(({ bot }) => bot));
-    const { view } = keeper;
-    const host: Incarnation = {
-      daemon,
-      life,
-      startedMs,
-      clock,
-      keeper,
-      view,
-      configure,
-      bots,
-      stoppingMs: null,
-    };
+    const own = { daemon, life, startedMs, clock, keeper, view: keeper.view };
+    const host: Incarnation = { ...own, configure, bots, stoppingMs: null };
     return host;
   };
 }
@@ -164,18 +156,15 @@ function createPort(session: Session, clock: Clock, bases: readonly string[]): E
     sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping(base, timeoutMs, settled) {
       const begunMs = clock.now().monoMs;
-      const cancel = session.call(
-        ping,
-        {},
-        { base: originAt(base), fresh: false, mayWrite: () => true },
-        (result) =>
-          ({ kind: result.kind === 'response' && result.status === 200 ? 'ok' : 'failed' }) as const,
-        ({ kind }) => {
-          const latencyMs = clock.now().monoMs - begunMs;
-          if (kind === 'ok') settled({ ok: true, latencyMs });
-          else settled({ ok: false, latencyMs, reason: 'network', detail: 'no pong' });
-        },
-      );
+      const delivery = { base: originAt(base), fresh: false, mayWrite: () => true };
+      const judge = (result: WireResult) => ({
+        kind: result.kind === 'response' && result.status === 200 ? 'ok' : 'failed',
+      });
+      const cancel = session.call(ping, {}, delivery, judge, ({ kind }) => {
+        const latencyMs = clock.now().monoMs - begunMs;
+        if (kind === 'ok') settled({ ok: true, latencyMs });
+        else settled({ ok: false, latencyMs, reason: 'network', detail: 'no pong' });
+      });
       clock.after(timeoutMs, cancel);
       return cancel;
     },
@@ -211,13 +200,7 @@ function settingsOf(
   };
 }
 
-function marketSettings({
-  market,
-  timeoutSeconds,
-  types,
-  bot,
-  renewEverySeconds,
-}: PlannedMarket): MarketSettings {
-  const renewEveryMs = renewEverySeconds === undefined ? null : renewEverySeconds * 1000;
-  return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs, bot: botName(bot) };
+function marketSettings(planned: PlannedMarket): MarketSettings {
+  const { market, types, bot } = planned;
+  return { market, types, ...timedOf(planned), bot: botName(bot) };
 }

@@ -27,7 +27,7 @@ export function createWireFaults(plan: Plan, nowMs: () => number) {
     /** A number in [0, 1) that depends on the seed, the purpose and the request only. */
     draw: (purpose: number, sent: Sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
     /** A fault of the kind that holds now and hits this request, or null. */
-    hits(kind: FaultKind, sent: Sent): Fault | null {
+    hits: (kind: FaultKind, sent: Sent): Fault | null => {
       for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? NONE) {
         if (market !== null && sent.market !== market) continue;
         if (base !== null && sent.base !== base) continue;
@@ -197,7 +197,8 @@ export function createNetwork(options: NetworkOptions): Transport {
       travel(sent, settle);
     };
     const halt = sent.order === null ? null : options.takeHalt();
-    if (halt !== null) after(roundTripMs / 2, () => (halt.sleeps ? clock.suspend : clock.stall)(halt.forMs));
+    if (halt !== null)
+      after(roundTripMs / 2, () => (halt.sleeps ? clock.suspend(halt.forMs) : clock.stall(halt.forMs)));
     if ((hits('refuse-connections', sent) ?? hits('base-refuses', sent)) !== null) {
       after(roundTripMs, () => settle(failed('network', 'connection refused', false)));
     } else if (wire.fresh || halt !== null || hits('reconnect', sent) !== null) {

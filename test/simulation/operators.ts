@@ -4,14 +4,18 @@ import type { Judge } from './judge.ts';
 import type { Plan, PlannedMarket } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
-interface Wish {
-  readonly planned: PlannedMarket;
-  timeoutSeconds: number;
-  outUntilMs: number;
-  heldUntilMs: number;
-  /** Until when each daemon takes it for another one's. */
-  readonly elsewhereUntilMs: Map<number, number>;
+/** What people want of a market. */
+function createWish(planned: PlannedMarket) {
+  return {
+    planned,
+    timeoutSeconds: planned.timeoutSeconds,
+    outUntilMs: 0,
+    heldUntilMs: 0,
+    /** Until when each daemon takes it for another one's. */
+    elsewhereUntilMs: new Map<number, number>(),
+  };
 }
+type Wish = ReturnType<typeof createWish>;
 
 const ARMS_AFTER_MS = 1000;
 
@@ -19,15 +23,7 @@ export type Operators = ReturnType<typeof createOperators>;
 
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
 export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet) {
-  const wishes = plan.markets.map(
-    (planned): Wish => ({
-      planned,
-      timeoutSeconds: planned.timeoutSeconds,
-      outUntilMs: 0,
-      heldUntilMs: 0,
-      elsewhereUntilMs: new Map(),
-    }),
-  );
+  const wishes = plan.markets.map(createWish);
   const { nowMs } = timeline;
   const tell = createTelling(fleet);
   let restored = false;
@@ -122,13 +118,12 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
 }
 
 function sharedOf(wishes: readonly Wish[], daemon: number, nowMs: number): Shared {
-  const all = wishes.filter(({ outUntilMs }) => outUntilMs <= nowMs);
-  const isElsewhere = ({ elsewhereUntilMs }: Wish) => (elsewhereUntilMs.get(daemon) ?? 0) > nowMs;
-  const configured = ({ planned, timeoutSeconds }: Wish) => ({ ...planned, timeoutSeconds });
-  return {
-    own: all.filter((wish) => !isElsewhere(wish)).map(configured),
-    elsewhere: all.filter(isElsewhere).map(configured),
-  };
+  const shared = { own: [] as PlannedMarket[], elsewhere: [] as PlannedMarket[] };
+  for (const { planned, timeoutSeconds, outUntilMs, elsewhereUntilMs } of wishes) {
+    const isElsewhere = (elsewhereUntilMs.get(daemon) ?? 0) > nowMs;
+    if (outUntilMs <= nowMs) shared[isElsewhere ? 'elsewhere' : 'own'].push({ ...planned, timeoutSeconds });
+  }
+  return shared;
 }
 
 /** A host that stands still is told when it runs again; one that stops is not told any more. */

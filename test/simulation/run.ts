@@ -1,7 +1,8 @@
-import { type Bots, createBots } from './bots.ts';
+import { createBots } from './bots.ts';
 import type { Incarnation, Violation } from './court.ts';
 import { createFleet, type Fleet } from './hosts.ts';
-import { createJudge, type Judge } from './judge.ts';
+import { createJudge } from './judge.ts';
+import type { NetworkOptions } from './network.ts';
 import { createOperators, type Operators } from './operators.ts';
 import { type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import { createServer, LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
@@ -14,11 +15,7 @@ export interface RunOptions {
   readonly first?: boolean;
 }
 
-export interface RunResult {
-  readonly violations: readonly Violation[];
-  readonly simulatedMs: number;
-  readonly requests: number;
-}
+export type RunResult = ReturnType<typeof runPlan>;
 
 /** How often a run looks whether it is over. */
 const LOOK_MS = 1000;
@@ -35,7 +32,7 @@ const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate'
  * simulated exchange. Faults until `faultyMs`, then none, and everything must be armed again within a bound. A run is a
  * function of its plan.
  */
-export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
+export function runPlan(plan: Plan, options: RunOptions = {}) {
   const { onLine, first = false } = options;
   const timeline = createTimeline(0);
   const { nowMs } = timeline;
@@ -89,24 +86,15 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
     if (runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs(plan))) judge.onEnd();
   }
-  const uncaught = errorOf(runToTheEnd);
-  const crash =
-    uncaught === null ? [] : [{ invariant: 'uncaught error', atMs: nowMs(), text: uncaught } as const];
-  return {
-    violations: [...judge.violations, ...crash],
-    simulatedMs: nowMs(),
-    requests: judge.requests(),
-  };
-}
-
-/** What an error says that would have ended a process; null where there was none. */
-function errorOf(run: () => void): string | null {
+  const crash: Violation[] = [];
   try {
-    run();
-    return null;
+    runToTheEnd();
   } catch (error) {
-    return String(error);
+    // It would have ended a process.
+    crash.push({ invariant: 'uncaught error', atMs: nowMs(), text: String(error) });
   }
+  const violations = [...judge.violations, ...crash];
+  return { violations, simulatedMs: nowMs(), requests: judge.requests() };
 }
 
 /** A tight budget arms one market after the other, and renews the rest meanwhile. */
@@ -116,24 +104,17 @@ function queueMs({ markets, budgetRequests }: Plan): number {
 
 /** A stall or a suspend may begin just before the end of the faulty phase. */
 function longestAftermathMs({ faults, faultyMs }: Plan): number {
-  return faults.reduce(
-    (most, { kind, atMs, forMs }) =>
-      LASTING.has(kind) ? Math.max(most, atMs + forMs + RESTART_AFTER_MS - faultyMs) : most,
-    0,
-  );
+  const lasting = faults.filter(({ kind }) => LASTING.has(kind));
+  return Math.max(0, ...lasting.map(({ atMs, forMs }) => atMs + forMs + RESTART_AFTER_MS - faultyMs));
 }
 
 /** How long after a SIGTERM the daemon is started again, beside the length of the fault. */
 const RESTART_AFTER_MS = 10_000;
 const MEDDLED_SECONDS = 30;
 
-interface World {
-  readonly plan: Plan;
-  readonly timeline: Timeline;
-  readonly judge: Judge;
-  readonly server: SimulatedServer;
+interface World extends Pick<NetworkOptions, 'plan' | 'timeline' | 'server' | 'judge'> {
   readonly fleet: Fleet;
-  readonly bots: Bots;
+  readonly bots: ReturnType<typeof createBots>;
   readonly operators: Operators;
 }
 

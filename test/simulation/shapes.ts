@@ -52,14 +52,8 @@ function plain(draw: Draw, plan: Plan, timeouts: readonly number[], count: numbe
 }
 
 function fault(kind: FaultKind, atMs: number, forMs: number, sizeMs: number, target: number): Fault {
-  return {
-    kind,
-    atMs: Math.round(atMs),
-    forMs: Math.round(forMs),
-    share: 1,
-    sizeMs: Math.round(sizeMs),
-    target,
-  };
+  const rounded = { atMs: Math.round(atMs), forMs: Math.round(forMs), sizeMs: Math.round(sizeMs) };
+  return { kind, share: 1, target, ...rounded };
 }
 
 const SICK = [
@@ -90,20 +84,15 @@ const drawSick: Shape = (draw, plan) => {
 
 /** The whole exchange answers late, from the start or for a minute or two, but in time for every timer. */
 const drawSlow: Shape = (draw, plan) => {
-  const world = plain(
-    draw,
-    plan,
-    draw.pick([[5], [10], [30], [60], [30, 60, 120], [5, 30, 60]]),
-    drawCount(draw, 1),
-  );
+  const timeouts = draw.pick([[5], [10], [30], [60], [30, 60, 120], [5, 30, 60]]);
+  const world = plain(draw, plan, timeouts, drawCount(draw, 1));
   const bearable = Math.min(...world.markets.map(({ market }) => bearableMs(world, market)));
   const sizeMs = Math.max(50, bearable * draw.between(0.6, 0.99));
   const kind = draw.pick(['slow-body', 'delay'] as const);
   const always = draw.chance(0.5);
   const atMs = always ? 0 : draw.between(10_000, 60_000);
-  return withFaults(world, [
-    fault(kind, atMs, always ? world.faultyMs : draw.between(30_000, 110_000), sizeMs, -1),
-  ]);
+  const forMs = always ? world.faultyMs : draw.between(30_000, 110_000);
+  return withFaults(world, [fault(kind, atMs, forMs, sizeMs, -1)]);
 };
 
 const drawMany: Shape = (draw, plan) => {
@@ -127,11 +116,8 @@ const drawLong: Shape = (draw, plan) => {
 const drawLives: Shape = (draw, plan) => {
   const world = plain(draw, plan, [5, 15, 30, 60], draw.whole(1, 4));
   const faults: Fault[] = [];
-  for (
-    let atMs = draw.between(10_000, 30_000);
-    atMs < world.faultyMs - 30_000;
-    atMs += draw.between(8_000, 40_000)
-  ) {
+  const endMs = world.faultyMs - 30_000;
+  for (let atMs = draw.between(10_000, 30_000); atMs < endMs; atMs += draw.between(8_000, 40_000)) {
     const target = draw.chance(0.5) ? -1 : draw.whole(0, world.markets.length - 1);
     faults.push(
       fault('delay', atMs - draw.between(0, 3000), draw.between(50, 4000), draw.between(500, 9500), target),
@@ -146,11 +132,8 @@ const drawLives: Shape = (draw, plan) => {
 const drawDeaths: Shape = (draw, plan) => {
   const world = plain(draw, { ...plan, watched: true }, [5, 10, 30, 60], drawCount(draw, 1));
   const faults: Fault[] = [];
-  for (
-    let atMs = draw.between(15_000, 40_000);
-    atMs < world.faultyMs - 40_000;
-    atMs += draw.between(40_000, 80_000)
-  ) {
+  const endMs = world.faultyMs - 40_000;
+  for (let atMs = draw.between(15_000, 40_000); atMs < endMs; atMs += draw.between(40_000, 80_000)) {
     const kind = draw.pick(['bot-silent', 'bot-silent', 'bot-fails', 'bot-goodbye'] as const);
     faults.push(fault(kind, atMs, draw.between(5000, 40_000), 0, draw.whole(0, world.bots - 1)));
   }
@@ -184,9 +167,8 @@ const drawGrants: Shape = (draw, plan) => {
   const world = plain(draw, plan, [10, 30, 60, 120, 600], draw.whole(1, 6));
   const atMs = draw.between(0, 60_000);
   const target = draw.chance(0.5) ? -1 : draw.whole(0, world.markets.length - 1);
-  return withFaults(world, [
-    fault('grants-less', atMs, draw.between(5000, 100_000), 1000 * draw.whole(5, 60), target),
-  ]);
+  const forMs = draw.between(5000, 100_000);
+  return withFaults(world, [fault('grants-less', atMs, forMs, 1000 * draw.whole(5, 60), target)]);
 };
 
 /** A tight budget that failures use up while the wall clock is set: what was spent stays spent. */
@@ -225,10 +207,8 @@ const drawMixed: Shape = (draw, plan) => {
     plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
   const markets = plan.markets.map((market, index) => {
     if (!draw.chance(0.15) || isReloaded(index)) return market;
-    return {
-      ...market,
-      renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))),
-    };
+    const seconds = Math.round(market.timeoutSeconds / draw.whole(4, 24));
+    return { ...market, renewEverySeconds: Math.max(1, seconds) };
   });
   const kinds = RARE_KINDS.filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
   const more = kinds

@@ -1,4 +1,3 @@
-import type { OrderType } from '../../src/core/events.ts';
 import { createRandom } from '../../src/simulator/random.ts';
 import { periodMs, survivesMs, timedOf } from './conditions.ts';
 import {
@@ -18,13 +17,7 @@ const LIMIT_REQUESTS = 10_000;
 const BUDGET_REQUESTS = 5000;
 const ROUND_TRIPS_MS = [2, 10, 20, 50, 100, 200] as const;
 const TIMEOUTS = [5, 5, 10, 15, 30, 60, 60, 120, 600] as const;
-const TYPES: readonly (readonly OrderType[] | null)[] = [
-  null,
-  null,
-  ['spot'],
-  ['spot', 'margin'],
-  ['futures'],
-];
+const TYPES: PlannedMarket['types'][] = [null, null, ['spot'], ['spot', 'margin'], ['futures']];
 
 export type Draw = ReturnType<typeof createDraw>;
 type World = Omit<Plan, 'faults'>;
@@ -242,20 +235,11 @@ function timeoutThatFits(world: World, target: number, sizeMs: number): number {
 
 function drawTarget(draw: Draw, kind: FaultKind, world: World): number {
   const all = draw.chance(0.6);
-  switch (FAULTS[kind]) {
-    case 'requests':
-      return all ? -1 : draw.whole(0, world.markets.length - 1);
-    case 'market':
-      return draw.whole(0, world.markets.length - 1);
-    case 'daemon':
-      return draw.whole(0, world.daemons.length - 1);
-    case 'bot':
-      return draw.whole(0, world.bots - 1);
-    case 'base':
-      return draw.whole(0, world.bases - 1);
-    case 'exchange':
-      return -1;
-  }
+  const struck = FAULTS[kind];
+  if (struck === 'exchange' || (struck === 'requests' && all)) return -1;
+  const { markets, daemons, bots: bot, bases: base } = world;
+  const counts = { requests: markets.length, market: markets.length, daemon: daemons.length, bot, base };
+  return draw.whole(0, counts[struck] - 1);
 }
 
 /** Lengths that are not those of an outage. */

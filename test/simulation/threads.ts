@@ -95,17 +95,11 @@ export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
     while (nextSeed < firstSeed + seeds && !isOver()) {
       const seed = nextSeed;
       nextSeed += 1;
-      const {
-        simulatedMs: took,
-        requests,
-        violation,
-      } = await ask(worker, {
-        plan: planOf(seed),
-        planted,
-      });
+      const report = await ask(worker, { plan: planOf(seed), planted });
+      const { violation } = report;
       totals.seeds += 1;
-      totals.simulatedMs += took;
-      totals.requests += requests;
+      totals.simulatedMs += report.simulatedMs;
+      totals.requests += report.requests;
       if (violation !== null) failing.push({ seed, violation, shrunk: null });
       options.onProgress?.({ ...totals, failing: failing.length });
     }
