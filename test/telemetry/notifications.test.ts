@@ -2,13 +2,8 @@ import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import {
-  createNotifying,
-  formatMessage,
-  type Message,
-  type Posted,
-  type Poster,
-} from '../../src/telemetry/notifications.ts';
+import type { Message, Posted, Poster } from '../../src/telemetry/notifications.ts';
+import { createNotifying, formatMessage } from '../../src/telemetry/notifications.ts';
 import { until } from '../liveness/started.ts';
 import { createVirtual } from '../liveness/virtual.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
@@ -18,20 +13,16 @@ const BEGAN = EVERY_NOTICE['outage-began'];
 const ENDED = EVERY_NOTICE['outage-ended'];
 const lapsed = (market: string): Notice => ({ ...EVERY_NOTICE.lapsed, market });
 const stale = (bot: string): Notice => ({ ...EVERY_NOTICE.bot, bot });
-const STOPPED: Notice = {
-  kind: 'stopped',
-  left: [{ market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'unconfirmed' }],
-};
+const LEFT = { market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'unconfirmed' } as const;
+const STOPPED: Notice = { kind: 'stopped', left: [LEFT] };
 
 /** Notifications to a receiver that answers as the test says. */
 function play(answer: (message: Message) => Posted | Promise<Posted>) {
   const posted: (Message & { readonly time: string })[] = [];
   const said: string[] = [];
   const failures: string[] = [];
-  const logger = {
-    warn: (_: unknown, text: string) => void said.push(text),
-    info: (_: unknown, text: string) => void said.push(text),
-  };
+  const say = (_: unknown, text: string) => void said.push(text);
+  const logger = { warn: say, info: say } as unknown as Log['logger'];
   const poster: Poster = {
     post: async (_url, body, withinMs, signal) => {
       const message = JSON.parse(body ?? '') as (typeof posted)[number];
@@ -50,7 +41,7 @@ function play(answer: (message: Message) => Posted | Promise<Posted>) {
     clock,
     bases: ['https://exchange.example'],
     notify,
-    log: { logger: logger as unknown as Log['logger'] },
+    log: { logger },
     messages: poster,
     pings: poster,
     onFailure: (what) => void failures.push(what),

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createOperations } from '../../src/daemon/telling.ts';
 import type { LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
@@ -21,112 +21,103 @@ function start(level: LogLevel = 'info') {
   return { ...log, log, metrics, figures, operations: createOperations({ log, metrics, recent, clock }) };
 }
 
-describe('what an operator brings about', () => {
-  let daemon: ReturnType<typeof start>;
-  beforeEach(() => {
+let daemon: ReturnType<typeof start>;
+beforeEach(() => {
+  daemon = start();
+});
+
+test('a rejected reload is an error with every mistake, on the log, the status page and the metrics', async () => {
+  daemon.operations.reloadRejected('signal', [PROBLEM, 'second mistake']);
+  const [line] = await daemon.lines();
+  const problems = [PROBLEM, 'second mistake'];
+  expect(line).toMatchObject({ level: 'error', event: 'reload-rejected', trigger: 'signal', problems });
+  expect(line?.['msg']).toBe(
+    `THE NEW CONFIGURATION IS REJECTED (SIGHUP): the old one stays in force, nothing has changed. 2 mistakes: (1) ${PROBLEM} (2) second mistake`,
+  );
+  expect(daemon.recent.list()[0]).toMatchObject({ event: 'reload-rejected', level: 'error', market: null });
+  // What is in force is what was.
+  const [time, hash] = ['config_last_reload_success_timestamp_seconds', 'config_hash'];
+  const counts = ['config_last_reload_successful', 'config_reload_failures_total', 'config_reloads_total'];
+  expect(await daemon.figures(...counts, hash, time)).toEqual([0, 1, 1, 0xff, AT / 1000]);
+});
+
+test('a good reload after a bad one is a success again, with its own hash and time, changed or not', async () => {
+  for (const does of ['reloadApplied', 'reloadUnchanged'] as const) {
     daemon = start();
-  });
-
-  test('a rejected reload is an error with every mistake, on the log, the status page and the metrics', async () => {
-    daemon.operations.reloadRejected('signal', [PROBLEM, 'second mistake']);
-    const [line] = await daemon.lines();
-    expect(line).toMatchObject({
-      level: 'error',
-      event: 'reload-rejected',
-      trigger: 'signal',
-      problems: [PROBLEM, 'second mistake'],
-    });
-    expect(line?.['msg']).toBe(
-      `THE NEW CONFIGURATION IS REJECTED (SIGHUP): the old one stays in force, nothing has changed. ` +
-        `2 mistakes: (1) ${PROBLEM} (2) second mistake`,
-    );
-    expect(daemon.recent.list()[0]).toMatchObject({ event: 'reload-rejected', level: 'error', market: null });
-    // What is in force is what was.
-    const [time, hash] = ['config_last_reload_success_timestamp_seconds', 'config_hash'];
-    const counts = ['config_last_reload_successful', 'config_reload_failures_total', 'config_reloads_total'];
-    expect(await daemon.figures(...counts, hash, time)).toEqual([0, 1, 1, 0xff, AT / 1000]);
-  });
-
-  test('a good reload after a bad one is a success again, with its own hash and time, changed or not', async () => {
-    for (const does of ['reloadApplied', 'reloadUnchanged'] as const) {
-      daemon = start();
-      daemon.operations.reloadRejected('command', [PROBLEM]);
-      daemon.pass(5000);
-      daemon.operations[does]('command', '123456789abcdef0');
-      const names = ['last_reload_successful', 'last_reload_success_timestamp_seconds', 'hash'];
-      const counts = ['reload_failures_total', 'reloads_total'];
-      const figures = await daemon.figures(...[...names, ...counts].map((name) => `config_${name}`));
-      expect(figures).toEqual([1, AT / 1000 + 5, 0x123456789abc, 1, 2]);
-      const event = does === 'reloadApplied' ? 'reload-applied' : 'reload-unchanged';
-      expect((await daemon.lines()).at(-1)).toMatchObject({ level: 'info', event });
-    }
-  });
-
-  test('a file that stays wrong is one error, not one for every look at it; a person who asks is always told', async () => {
-    for (let look = 0; look < 20; look += 1) daemon.operations.reloadRejected('poll', [PROBLEM]);
-    expect(await daemon.lines()).toHaveLength(1);
-    expect(daemon.recent.list()).toHaveLength(1);
     daemon.operations.reloadRejected('command', [PROBLEM]);
-    daemon.operations.reloadRejected('poll', ['another mistake']);
-    daemon.operations.reloadUnchanged('poll', 'ff');
-    daemon.operations.reloadRejected('poll', ['another mistake']);
-    const rejected = (await daemon.lines()).filter(({ event }) => event === 'reload-rejected');
-    expect(rejected.map(({ level }) => level)).toEqual(['error', 'error', 'error', 'error']);
-    expect(await daemon.figures('config_reload_failures_total')).toEqual([23]);
-  });
+    daemon.pass(5000);
+    daemon.operations[does]('command', '123456789abcdef0');
+    const names = ['last_reload_successful', 'last_reload_success_timestamp_seconds', 'hash'];
+    const counts = ['reload_failures_total', 'reloads_total'];
+    const figures = await daemon.figures(...[...names, ...counts].map((name) => `config_${name}`));
+    expect(figures).toEqual([1, AT / 1000 + 5, 0x123456789abc, 1, 2]);
+    const event = does === 'reloadApplied' ? 'reload-applied' : 'reload-unchanged';
+    expect((await daemon.lines()).at(-1)).toMatchObject({ level: 'info', event });
+  }
+});
 
-  test('refused requests are one line a minute for each reason, and every one is counted', async () => {
-    for (let request = 0; request < 1000; request += 1) daemon.operations.controlRefused('foreign_origin');
-    daemon.operations.controlRefused('unauthorised');
-    daemon.pass(60_000);
-    daemon.operations.controlRefused('foreign_origin');
-    const told = [
-      ['foreign_origin', 0],
-      ['unauthorised', 0],
-      ['foreign_origin', 999],
-    ].map(([reason, more]) => ({ level: 'warn', event: 'control-refused', reason, more }));
-    expect(await daemon.lines()).toMatchObject(told);
-    const name = (reason: string) => `control_refused_total{reason="${reason}"}`;
-    expect(await daemon.figures(name('foreign_origin'), name('unauthorised'))).toEqual([1001, 1]);
-  });
+test('a file that stays wrong is one error, not one for every look at it; a person who asks is always told', async () => {
+  for (let look = 0; look < 20; look += 1) daemon.operations.reloadRejected('poll', [PROBLEM]);
+  expect(await daemon.lines()).toHaveLength(1);
+  expect(daemon.recent.list()).toHaveLength(1);
+  daemon.operations.reloadRejected('command', [PROBLEM]);
+  daemon.operations.reloadRejected('poll', ['another mistake']);
+  daemon.operations.reloadUnchanged('poll', 'ff');
+  daemon.operations.reloadRejected('poll', ['another mistake']);
+  const rejected = (await daemon.lines()).filter(({ event }) => event === 'reload-rejected');
+  expect(rejected.map(({ level }) => level)).toEqual(['error', 'error', 'error', 'error']);
+  expect(await daemon.figures('config_reload_failures_total')).toEqual([23]);
+});
 
-  test('where the control listener is and every change of the log level are said', async () => {
-    daemon.operations.controlListening('unix:/run/killswitchd/control.sock');
-    daemon.operations.commanded({ command: 'trip', markets: null, reason: null, sender: null, via: 'x' });
-    const forged = 'x". Sender: "uid 0", as it says; over y';
-    const command = { command: 'ack', markets: ['A'], reason: forged, sender: 'me', via: 'x' };
-    daemon.operations.commanded(command);
-    daemon.operations.setLogLevel('debug', AT + 600_000);
-    expect(daemon.log.logger.level).toBe('debug');
-    daemon.operations.setLogLevel('debug', null);
-    const said = (await daemon.lines()).map(
-      ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
-    );
-    expect(said).toEqual([
-      'info control-listening: Beats and commands: unix:/run/killswitchd/control.sock',
-      "info operator-command: An operator's command: trip, all markets. No reason was given. The sender does not say who it is; over x.",
-      `info operator-command: An operator's command: ack A. Reason: ${JSON.stringify(forged)}. Sender: "me", as it says; over x.`,
-      'info log-level-changed: The log level is debug until 11:16:40 UTC (in 10 min); it was info.',
-      'info log-level-changed: The log level is debug from now on; it was debug.',
-    ]);
-  });
+test('refused requests are one line a minute for each reason, and every one is counted', async () => {
+  for (let request = 0; request < 1000; request += 1) daemon.operations.controlRefused('foreign_origin');
+  daemon.operations.controlRefused('unauthorised');
+  daemon.pass(60_000);
+  daemon.operations.controlRefused('foreign_origin');
+  const told = [
+    ['foreign_origin', 0],
+    ['unauthorised', 0],
+    ['foreign_origin', 999],
+  ].map(([reason, more]) => ({ level: 'warn', event: 'control-refused', reason, more }));
+  expect(await daemon.lines()).toMatchObject(told);
+  const name = (reason: string) => `control_refused_total{reason="${reason}"}`;
+  expect(await daemon.figures(name('foreign_origin'), name('unauthorised'))).toEqual([1001, 1]);
+});
 
-  test.each([
-    ['info', 'error'],
-    ['error', 'info'],
-  ] as const)('a change from %s to %s is a line whichever of the two would hide it', async (from, to) => {
-    const quiet = start(from);
-    quiet.operations.setLogLevel(to, null);
-    expect(await quiet.lines()).toMatchObject([{ event: 'log-level-changed', from, to }]);
-    expect(quiet.log.logger.level).toBe(to);
-  });
+test('where the control listener is and every change of the log level are said', async () => {
+  daemon.operations.controlListening('unix:/run/killswitchd/control.sock');
+  daemon.operations.commanded({ command: 'trip', markets: null, reason: null, sender: null, via: 'x' });
+  const forged = 'x". Sender: "uid 0", as it says; over y';
+  const command = { command: 'ack', markets: ['A'], reason: forged, sender: 'me', via: 'x' };
+  daemon.operations.commanded(command);
+  daemon.operations.setLogLevel('debug', AT + 600_000);
+  expect(daemon.log.logger.level).toBe('debug');
+  daemon.operations.setLogLevel('debug', null);
+  const said = (await daemon.lines()).map(
+    ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
+  );
+  expect(said).toEqual([
+    'info control-listening: Beats and commands: unix:/run/killswitchd/control.sock',
+    "info operator-command: An operator's command: trip, all markets. No reason was given. The sender does not say who it is; over x.",
+    `info operator-command: An operator's command: ack A. Reason: ${JSON.stringify(forged)}. Sender: "me", as it says; over x.`,
+    'info log-level-changed: The log level is debug until 11:16:40 UTC (in 10 min); it was info.',
+    'info log-level-changed: The log level is debug from now on; it was debug.',
+  ]);
+});
+
+test.each([
+  ['info', 'error'],
+  ['error', 'info'],
+] as const)('a change from %s to %s is a line whichever of the two would hide it', async (from, to) => {
+  const quiet = start(from);
+  quiet.operations.setLogLevel(to, null);
+  expect(await quiet.lines()).toMatchObject([{ event: 'log-level-changed', from, to }]);
+  expect(quiet.log.logger.level).toBe(to);
 });
 
 test('every warning and error of the core has a counter, but for the last line of a process', async () => {
-  const loud = [...Object.values(EVERY_NOTICE), ...OTHER_NOTICES].filter((notice) =>
-    ['warn', 'error'].includes(levelOf(notice)),
-  );
-  for (const notice of loud.filter(({ kind }) => kind !== 'stopped')) {
+  for (const notice of [...Object.values(EVERY_NOTICE), ...OTHER_NOTICES]) {
+    if (!['warn', 'error'].includes(levelOf(notice)) || notice.kind === 'stopped') continue;
     const { metrics, observe, lines, clock, figures } = start();
     const sum = async () =>
       [...(await scrape(metrics))].reduce(

@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
-import { describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { createSink, type Write } from '../../src/telemetry/log.ts';
 
 const clock = createSystemClock();
 
 /** Runs a program whose standard output is a pipe that nobody reads, or that was closed. */
-async function runWithOutput(output: 'unread' | 'closed'): Promise<{ code: number | null; report: string }> {
+async function runWithOutput(output: 'unread' | 'closed') {
   const of = (file: string) => JSON.stringify(new URL(`../../src/${file}.ts`, import.meta.url).href);
   const program = `
     const { createSink, writerTo } = await import(${of('telemetry/log')});
@@ -20,15 +22,9 @@ async function runWithOutput(output: 'unread' | 'closed'): Promise<{ code: numbe
       clearInterval(ticker);
       sink.flush(200).then(() => console.error(JSON.stringify({ ticks, dropped })));
     }, 5);`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program]);
   if (output === 'closed') child.stdout.destroy();
-  let report = '';
-  child.stderr.on('data', (data) => {
-    report += String(data);
-  });
-  const code = await new Promise<number | null>((resolve) => child.on('exit', resolve));
+  const [report, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
   child.stdout.destroy();
   return { code, report };
 }
@@ -44,55 +40,47 @@ function sinkTo(takes: (bytes: Uint8Array) => number | string, limitChars?: numb
   };
   const onDrop = () => void (seen.dropped += 1);
   const onRoom = (lines: number) => void seen.told.push(lines);
-  const sink = createSink({
-    clock,
-    write,
-    onDrop,
-    onRoom,
-    ...(limitChars === undefined ? {} : { limitChars }),
-  });
+  const sink = createSink({ clock, write, onDrop, onRoom, ...(limitChars && { limitChars }) });
   return { sink, seen };
 }
 
-describe('log output', () => {
-  test('lines come out whole and in order when the output takes them in pieces', async () => {
-    const { sink, seen } = sinkTo(({ length }) => Math.min(3, length));
-    for (const line of ['one\n', 'two\n', 'three\n']) sink.write(line);
-    await sink.flush(1000);
-    expect(seen.out).toBe('one\ntwo\nthree\n');
-  });
-
-  test.each(['ENOSPC', 'EAGAIN'])(
-    'an output that fails with %s is tried again: what fitted in memory comes out, and how much did not is told',
-    async (code) => {
-      let isFull = true;
-      const { sink, seen } = sinkTo(({ length }) => (isFull ? code : length), 8);
-      for (const line of ['one\n', 'two\n', 'six\n', 'lost\n']) sink.write(line);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      expect(sink.isFailing()).toBe(true);
-      isFull = false;
-      await sink.flush(5000);
-      expect(seen).toEqual({ out: 'one\ntwo\nsix\n', dropped: 1, told: [1] });
-      expect(sink.isFailing()).toBe(false);
-    },
-  );
-
-  test('an output that is gone drops everything after', async () => {
-    const { sink, seen } = sinkTo(() => 'EPIPE');
-    sink.write('one\n');
-    await sink.flush(1000);
-    sink.write('two\n');
-    expect(seen.dropped).toBe(1);
-  });
-
-  test.each(['unread', 'closed'] as const)(
-    'a process whose output is %s goes on and can exit',
-    async (output) => {
-      const { code, report } = await runWithOutput(output);
-      expect(code, report).toBe(0);
-      const { ticks, dropped } = JSON.parse(report);
-      expect(ticks).toBe(20);
-      expect(dropped).toBeGreaterThan(0);
-    },
-  );
+test('lines come out whole and in order when the output takes them in pieces', async () => {
+  const { sink, seen } = sinkTo(({ length }) => Math.min(3, length));
+  for (const line of ['one\n', 'two\n', 'three\n']) sink.write(line);
+  await sink.flush(1000);
+  expect(seen.out).toBe('one\ntwo\nthree\n');
 });
+
+test.each(['ENOSPC', 'EAGAIN'])(
+  'an output that fails with %s is tried again: what fitted in memory comes out, and how much did not is told',
+  async (code) => {
+    let isFull = true;
+    const { sink, seen } = sinkTo(({ length }) => (isFull ? code : length), 8);
+    for (const line of ['one\n', 'two\n', 'six\n', 'lost\n']) sink.write(line);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sink.isFailing()).toBe(true);
+    isFull = false;
+    await sink.flush(5000);
+    expect(seen).toEqual({ out: 'one\ntwo\nsix\n', dropped: 1, told: [1] });
+    expect(sink.isFailing()).toBe(false);
+  },
+);
+
+test('an output that is gone drops everything after', async () => {
+  const { sink, seen } = sinkTo(() => 'EPIPE');
+  sink.write('one\n');
+  await sink.flush(1000);
+  sink.write('two\n');
+  expect(seen.dropped).toBe(1);
+});
+
+test.each(['unread', 'closed'] as const)(
+  'a process whose output is %s goes on and can exit',
+  async (output) => {
+    const { code, report } = await runWithOutput(output);
+    expect(code, report).toBe(0);
+    const { ticks, dropped } = JSON.parse(report);
+    expect(ticks).toBe(20);
+    expect(dropped).toBeGreaterThan(0);
+  },
+);

@@ -66,14 +66,14 @@ describe('a service manager is told', () => {
     const moments = heard.filter(({ status }) => status.includes('waits for')).map(({ atMs }) => atMs);
     const armed = heard.find(({ status }) => status.startsWith('2 of 2 markets armed, least slack'));
     expect(armed?.atMs).toBeGreaterThan(30_000);
-    expect((armed?.atMs ?? 0) - (moments.at(-1) ?? 0)).toBeLessThan(1200);
+    expect(Number(armed?.atMs) - Number(moments.at(-1))).toBeLessThan(1200);
     expect(said('READY=1')).toHaveLength(1);
     expect(said('EXTEND_TIMEOUT_USEC=15000000')).toEqual([]);
   });
 
   test('that all is armed with the step that learns it', () => {
     const { calls, apply, run, heard, timeline } = start({ markets: ['AAA:60', 'BBB:60'] });
-    for (let at = 0; at < 2; at += 1) {
+    for (const at of [0, 1]) {
       run(20);
       apply(calls[at]);
     }
@@ -89,8 +89,7 @@ describe('a service manager is told', () => {
         supervision.reloading();
         supervision.reloaded();
       }
-      const moments = said('WATCHDOG=1').map(({ atMs }) => atMs);
-      expect(longestGap(moments)).toBeLessThanOrEqual(watchdogMs / 2);
+      expect(longestGap(said('WATCHDOG=1'))).toBeLessThanOrEqual(watchdogMs / 2);
     },
   );
 
@@ -103,10 +102,8 @@ describe('a service manager is told', () => {
   });
 
   test('how the daemon is, in one line', () => {
-    const { answer, heard, keeper, calls, run } = start({
-      markets: ['AAA:60:maker', 'BBB:30:maker', 'CCC:60:taker'],
-      liveness: { mode: 'beat' },
-    });
+    const markets = ['AAA:60:maker', 'BBB:30:maker', 'CCC:60:taker'];
+    const { answer, heard, keeper, calls, run } = start({ markets, liveness: { mode: 'beat' } });
     const isAfter = (forMs: number, says: RegExp) => {
       answer(forMs);
       expect(heard.at(-1)?.status).toMatch(says);
@@ -142,30 +139,24 @@ describe('a service manager is told', () => {
   test.each([
     ['delete', 'CONFIRMED DELETED'],
     ['handoff', 'RENEWED ONCE MORE'],
-  ] as const)(
-    'that it stops by %s, for how long it still needs, and what came of it',
-    async (policy, done) => {
-      const { answer, heard, run, supervision, keeper, said } = start({
-        shutdown: { budgetMs: 30_000 },
-        markets: ['AAA', 'BBB'],
-      });
-      answer(3000);
-      heard.splice(0);
-      supervision.stopping();
-      supervision.stopping();
-      const stopped = keeper.stop(policy, 'test');
-      const status = 'Stopping: 2 timers may still be armed';
-      expect(heard).toEqual([{ atMs: 3000, lines: ['STOPPING=1', 'EXTEND_TIMEOUT_USEC=15000000'], status }]);
-      run(30_000);
-      await supervision.stopped(await stopped);
-      const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
-      expect(longestGap(moments)).toBeLessThanOrEqual(5250);
-      supervision.reloading();
-      supervision.turned();
-      expect(heard.at(-1)?.status).toBe(`Stopped: 2 timers NOT ${done}, see the journal`);
-      expect(said('READY=1')).toEqual([]);
-    },
-  );
+  ] as const)('that it stops by %s, what it still needs, and what came of it', async (policy, done) => {
+    const options = { shutdown: { budgetMs: 30_000 }, markets: ['AAA', 'BBB'] };
+    const { answer, heard, run, supervision, keeper, said } = start(options);
+    answer(3000);
+    heard.splice(0);
+    supervision.stopping();
+    supervision.stopping();
+    const stopped = keeper.stop(policy, 'test');
+    const status = 'Stopping: 2 timers may still be armed';
+    expect(heard).toEqual([{ atMs: 3000, lines: ['STOPPING=1', 'EXTEND_TIMEOUT_USEC=15000000'], status }]);
+    run(30_000);
+    await supervision.stopped(await stopped);
+    expect(longestGap(said('EXTEND_TIMEOUT_USEC=15000000'))).toBeLessThanOrEqual(5250);
+    supervision.reloading();
+    supervision.turned();
+    expect(heard.at(-1)?.status).toBe(`Stopped: 2 timers NOT ${done}, see the journal`);
+    expect(said('READY=1')).toEqual([]);
+  });
 });
 
 test('a service manager that takes nothing holds up the end for two seconds, and no longer', async () => {
@@ -191,8 +182,8 @@ test('a service manager that cannot be told is a warning, once', () => {
   expect(warned.filter((line) => line.includes('cannot be told: ECONNREFUSED'))).toHaveLength(1);
 });
 
-function longestGap(moments: readonly number[]): number {
-  return Math.max(...moments.slice(1).map((atMs, index) => atMs - (moments[index] ?? 0)));
+function longestGap(told: readonly { readonly atMs: number }[]): number {
+  return Math.max(...told.slice(1).map(({ atMs }, index) => atMs - Number(told[index]?.atMs)));
 }
 
 test('a message that cannot be given to systemd-notify is told of, and the next one is tried', async () => {
