@@ -1,34 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { start } from '../cli/stage.ts';
+import { fileOf } from '../config/fixture.ts';
 import { control, ping, send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'exchange-command-'));
-const running: (() => void)[] = [];
-
-afterEach(() => {
-  for (const stop of running.splice(0)) stop();
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-/** A file of this text; its path. */
-function write(name: string, text: string): string {
-  const file = join(folder, name);
-  writeFileSync(file, text, { mode: 0o600 });
-  return file;
-}
 
 /** Runs the command as a shell would, without a process of its own, at any free port where it is told no other. */
 async function run(args: readonly string[] = [], env: Edge['env'] = {}) {
   const listen = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0'];
   const { out: lines, err: errors, exits, ended, signal } = start(['exchange', ...listen, ...args], { env });
   await ended;
-  running.push(() => signal('SIGTERM'));
-  const url = lines[0] ?? '';
+  onTestFinished(() => signal('SIGTERM'));
+  const [url = ''] = lines;
   const known = lines.length;
   return {
     lines,
@@ -38,6 +22,7 @@ async function run(args: readonly string[] = [], env: Edge['env'] = {}) {
     signal,
     /** The lines about what has happened since the start. */
     told: () => lines.slice(known).map((line) => line.replace(/\d\d:\d\d:\d\dZ/g, 'TIME')),
+    ask: (path: string, fields: object) => send(url, signed(fields, { path })),
     arm: (how?: Parameters<typeof signed>[1], more: object = {}) =>
       send(url, signed({ market: 'BTC_USDT', timeout: '60', ...more }, how)),
     get: async (path: string) => (await control(url, 'GET', `/simulator/${path}`)).value,
@@ -46,32 +31,27 @@ async function run(args: readonly string[] = [], env: Edge['env'] = {}) {
 
 test('the first line is the address, and the exchange answers there', async () => {
   const { lines, url } = await run();
-  expect(lines[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-  expect(lines.slice(1).join('\n')).toContain('the key demo-key with the secret demo-secret');
-  expect(lines.slice(1).join('\n')).toContain('the access token demo-token');
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(lines.join('\n')).toContain('the key demo-key with the secret demo-secret');
+  expect(lines.join('\n')).toContain('the access token demo-token');
   const advice = 'A library for the live exchange, such as ccxt, wants --profile live.';
   expect(lines).toContain(advice);
   expect((await run(['--profile', 'live'])).lines).not.toContain(advice);
   expect(await send(url, ping)).toMatchObject({ status: 200, body: '["pong"]' });
 });
 
-test.each(['of the environment', 'of files that the environment names'])(
-  'key and secret %s are accepted, and the secret is not shown',
-  async (where) => {
-    const own = { key: 'my-key', secret: 'my-own-secret' };
-    const env =
-      where === 'of the environment'
-        ? { KILLSWITCHD_API_KEY: own.key, KILLSWITCHD_API_SECRET: own.secret }
-        : {
-            KILLSWITCHD_API_KEY_FILE: write('key', `${own.key}\n`),
-            KILLSWITCHD_API_SECRET_FILE: write('secret', own.secret),
-          };
+test('key and secret of the environment, or of files that it names, are accepted, and the secret is not shown', async () => {
+  const own = { key: 'my-key', secret: 'my-own-secret' };
+  const files = { KILLSWITCHD_API_KEY_FILE: fileOf(`${own.key}\n`) };
+  for (const env of [
+    { KILLSWITCHD_API_KEY: own.key, KILLSWITCHD_API_SECRET: own.secret },
+    { ...files, KILLSWITCHD_API_SECRET_FILE: fileOf(own.secret) },
+  ]) {
     const { lines, arm } = await run([], env);
-    expect((await arm(own)).status).toBe(200);
-    expect((await arm()).status).toBe(401);
+    expect([(await arm(own)).status, (await arm()).status]).toEqual([200, 401]);
     expect(lines.join('\n')).not.toMatch(/demo-key|my-own-secret/);
-  },
-);
+  }
+});
 
 test('the profile and the list of markets are those of the flags', async () => {
   const { lines, arm } = await run(['--profile', 'live', '--markets', 'BTC_USDT,ETH_USDT']);
@@ -84,8 +64,8 @@ test('the profile and the list of markets are those of the flags', async () => {
 test('balances, limits and a clock that stands still are those of the flags', async () => {
   const args = ['--balances', 'USDT=1000,BTC=0.5', '--limits', 'ping=1', '--manual-time'];
   const { url, get } = await run(args);
-  const { accounts } = (await get('balances')) as { accounts: object };
-  expect(accounts).toEqual({ main: { USDT: '1000', BTC: '0.5' } });
+  const accounts = { main: { USDT: '1000', BTC: '0.5' } };
+  expect(await get('balances')).toMatchObject({ accounts, deposited: accounts.main });
   const statuses = [];
   for (const ms of [0, 9999, 1]) {
     if (ms > 0) await control(url, 'POST', '/simulator/advance', { ms });
@@ -95,18 +75,19 @@ test('balances, limits and a clock that stands still are those of the flags', as
 });
 
 test('a token file opens /simulator, and a short token is refused without being shown', async () => {
-  const { exits, get } = await run(['--token-file', write('token', 'long-enough-to-be-a-token\n')]);
+  const { exits, get } = await run(['--token-file', fileOf('long-enough-to-be-a-token\n')]);
   expect(exits).toEqual([]);
   expect(await get('state')).toHaveProperty('timers');
-  const refused = await run(['--token-file', write('short-token', 'short')]);
-  expect(refused.exits).toEqual([64]);
-  expect(refused.errors).toEqual([expect.stringContaining('found 5 characters; allowed: at least 16')]);
+  const { exits: refused, errors } = await run(['--token-file', fileOf('short')]);
+  expect([refused, errors]).toEqual([
+    [64],
+    [expect.stringMatching(/found 5 characters; allowed: at least 16/)],
+  ]);
 });
 
 test('arming, deleting, orders and withdrawals are told in plain words, renewals are not', async () => {
-  const { url, told, arm } = await run();
+  const { ask, told, arm } = await run();
   for (const timeout of ['60', '60', null]) await arm({}, { timeout, types: ['spot'] });
-  const ask = (path: string, fields: object) => send(url, signed({ ...fields }, { path }));
   await ask(PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.5' });
   await ask('/api/v4/order/new', { market: 'BTC_USDT', side: 'buy', amount: '0.1', price: '60000' });
   await ask(PATHS.withdrawPay, { ticker: 'BTC', amount: '1', address: 'x', unique_id: 'w\u001b[2J' });
@@ -121,8 +102,8 @@ test('arming, deleting, orders and withdrawals are told in plain words, renewals
 
 test('new addresses are created where the flag allows it, and follow from the seed', async () => {
   const create = async (...flags: string[]) => {
-    const { url } = await run(flags);
-    return send(url, signed({ ticker: 'BTC' }, { path: PATHS.newAddress }));
+    const { ask } = await run(flags);
+    return ask(PATHS.newAddress, { ticker: 'BTC' });
   };
   expect((await create()).status).toBe(403);
   const [first, second, third] = await Promise.all(
@@ -134,9 +115,7 @@ test('new addresses are created where the flag allows it, and follow from the se
 
 test('a newcomer finds orders of every type, which rest around the price at which market orders are filled', async () => {
   const { get } = await run();
-  const { orders } = (await get('state')) as {
-    orders: Record<'market' | 'type' | 'side' | 'price', string>[];
-  };
+  const { orders } = (await get('state')) as { orders: { [name: string]: string; market: string }[] };
   expect(new Set(orders.map(({ type }) => type))).toEqual(new Set(['spot', 'margin', 'futures']));
   const prices = (await get('prices')) as Record<string, string>;
   for (const { market, side, price } of orders.filter(({ market: name }) => name in prices))
@@ -144,7 +123,7 @@ test('a newcomer finds orders of every type, which rest around the price at whic
 });
 
 test('every event is in the event log file as soon as it has happened', async () => {
-  const file = join(folder, 'events.jsonl');
+  const file = fileOf('', 0o600);
   const { arm } = await run(['--orders', 'none', '--event-log', file]);
   await arm();
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ seq: 1, kind: 'timer-armed' });
@@ -152,25 +131,25 @@ test('every event is in the event log file as soon as it has happened', async ()
 
 test('orders come from a file', async () => {
   const order = '{"market":"XRP_USDT","type":"spot","side":"buy","count":3}';
-  const { lines } = await run(['--orders', write('orders.json', order)]);
+  const { lines } = await run(['--orders', fileOf(order)]);
   expect(lines.join('\n')).toContain('Resting orders: 3, in XRP_USDT.');
-  const wrong = await run(['--orders', write('wrong.json', '[{"market":"XRP_USDT","type":"stop"}]')]);
+  const wrong = await run(['--orders', fileOf('[{"market":"XRP_USDT","type":"stop"}]')]);
   expect(wrong.exits).toEqual([64]);
   expect(wrong.errors[0]).toContain('order 1: type is "stop"; allowed: spot, margin, futures');
 });
 
 const SECRET = 'the-secret-of-shard-1';
 const shard = { key: 'shard-1', secret: SECRET };
-const runWith = (...keys: object[]) => run(['--keys', write('keys.json', JSON.stringify(keys))]);
+const runWith = (...keys: object[]) => run(['--keys', fileOf(JSON.stringify(keys))]);
 
 test('more API keys come from a file, and each has nonces of its own and the account of the first', async () => {
   const { lines, arm, get } = await runWith(shard);
   const nonce = String(Date.now() + 60_000);
-  expect((await arm({}, { nonce })).status).toBe(200);
-  expect((await arm(shard, { nonce })).status).toBe(200);
-  expect((await arm(shard, { nonce })).status).toBe(429);
-  expect((await arm({ ...shard, secret: 'demo-secret' })).status).toBe(401);
-  expect(((await get('state')) as { timers: unknown[] }).timers).toHaveLength(1);
+  const statuses: number[] = [];
+  for (const how of [{}, shard, shard, { ...shard, secret: 'demo-secret' }])
+    statuses.push((await arm(how, { nonce })).status);
+  expect(statuses).toEqual([200, 200, 429, 401]);
+  expect(await get('state')).toHaveProperty('timers.length', 1);
   expect(lines.join('\n')).toContain('the key demo-key with the secret demo-secret, the keys shard-1, and');
   expect(lines.join('\n')).not.toContain(SECRET);
 });
@@ -197,11 +176,10 @@ test.each([
   ['{"key":"k","secret":S}', 'cannot read FILE as JSON: it is none'],
   ['S', 'cannot read FILE as JSON: it is none'],
 ])('the keys %s are refused, and nothing of their secret is repeated', async (keys, problem) => {
-  const file = write('keys.json', keys.replaceAll('"S"', `"${SECRET}"`).replace('S', SECRET));
+  const file = fileOf(keys.replaceAll('"S"', `"${SECRET}"`).replace('S', SECRET));
   const { exits, errors } = await run(['--keys', file]);
-  expect(exits).toEqual([64]);
   const told = problem.includes('FILE') ? problem.replace('FILE', file) : `${file}: ${problem}`;
-  expect(errors).toEqual([`killswitchd exchange: --keys: ${told}`]);
+  expect([exits, errors]).toEqual([[64], [`killswitchd exchange: --keys: ${told}`]]);
 });
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s ends it with 0 at once, whatever is open', async (name) => {
@@ -235,23 +213,19 @@ test.each<[string[], RegExp]>([
   [['--event-log', '/nonexistent/log'], /--event-log: cannot append to \/nonexistent\/log/],
 ])('the flags %j are refused with 64 and a message', async (args, message) => {
   const { exits, errors, lines } = await run(args);
-  expect([exits, lines]).toEqual([[64], []]);
-  expect(errors).toEqual([expect.stringMatching(message)]);
+  expect([exits, lines, errors]).toEqual([[64], [], [expect.stringMatching(message)]]);
 });
 
 test('half a key pair in the environment is refused with 78', async () => {
   const { exits, errors } = await run([], { KILLSWITCHD_API_KEY: 'my-key' });
-  expect(exits).toEqual([78]);
-  expect(errors).toEqual([
-    expect.stringContaining('KILLSWITCHD_API_SECRET: missing; set KILLSWITCHD_API_SECRET_FILE'),
-  ]);
+  const problem = /KILLSWITCHD_API_SECRET: missing; set KILLSWITCHD_API_SECRET_FILE/;
+  expect([exits, errors]).toEqual([[78], [expect.stringMatching(problem)]]);
 });
 
 test('a port in use ends it with 69 and one message', async () => {
   const { host } = new URL((await run()).url);
   const { exits, errors, lines } = await run(['--listen', host]);
-  expect([exits, lines]).toEqual([[69], []]);
-  expect(errors).toEqual([
-    `killswitchd exchange: cannot listen on ${host}: the port is already in use; choose another --listen, for example 127.0.0.1:0 for any free port`,
-  ]);
+  const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
+  const problem = `killswitchd exchange: cannot listen on ${host}: the port is already in use; ${advice}`;
+  expect([exits, lines, errors]).toEqual([[69], [], [problem]]);
 });

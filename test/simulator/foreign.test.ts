@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
-import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
-import { send } from './raw-client.ts';
-import { PATHS, runServer } from './trader.ts';
+import { send, signedText } from './raw-client.ts';
+import { PATHS, rowsOf, runServer } from './trader.ts';
 
 /** A library for the live exchange, recorded from itself, or written down from its source where that is Go, PHP or C#. */
 interface Sender {
-  readonly library: string;
   /** All that it sends but key, payload and signature. */
   readonly headers: string;
   /** Of the path, and of the fields after a comma. `NONCE` stands for digits. */
@@ -17,43 +15,40 @@ interface Sender {
 const JSON_TYPE = 'content-type: application/json';
 
 const SENDERS: Readonly<Record<string, Sender>> = {
+  // ccxt 4.5.84 for JavaScript.
   CCXT: {
-    library: 'ccxt 4.5.84 for JavaScript',
     headers: `user-agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) | ${JSON_TYPE} | accept-encoding: gzip, deflate, br`,
     payload: (path, fields) => `{"request":"${path}","nonce":"NONCE","nonceWindow":false${fields}}`,
   },
-  // It signs JSON without white space and lets the library below it write the body, which has some.
+  // The exchange's own library for Python, which signs JSON without white space and sends it with some.
   PYTHON: {
-    library: "the exchange's own library for Python",
     headers: `user-agent: python-sdk | accept-encoding: gzip, deflate | accept: */* | ${JSON_TYPE}`,
     payload: (path, fields) => `{${fields.slice(1)},"request":"${path}","nonce":NONCE,"nonceWindow":true}`,
     body: (payload) => payload.replaceAll('":', '": ').replaceAll(',"', ', "'),
   },
+  // The exchange's own command line.
   CLI: {
-    library: "the exchange's own command line",
     headers: `accept: application/json | user-agent: cli/1.0.0 | ${JSON_TYPE} | accept-language: * | sec-fetch-mode: cors | accept-encoding: gzip, deflate`,
     payload: (path, fields) => `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}`,
   },
-  // It leaves the window out and sends the nonce as text.
+  // An asynchronous library for Python, which leaves the window out and sends the nonce as text.
   AIOHTTP: {
-    library: 'an asynchronous library for Python',
     headers: `accept: */* | ${JSON_TYPE} | user-agent: Python/3.11 aiohttp/3.14`,
     payload: (path, fields) => `{"request":"${path}","nonce":"NONCE"${fields}}`,
   },
+  // The exchange's own library for Go.
   GO: {
-    library: "the exchange's own library for Go",
     headers: `user-agent: Go-http-client/1.1 | ${JSON_TYPE} | accept-encoding: gzip`,
     payload: (path, fields) => `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}`,
   },
-  // Its body is the JSON that it has signed, with the slashes escaped.
+  // The exchange's own library for PHP, whose body is the JSON that it has signed with the slashes escaped.
   PHP: {
-    library: "the exchange's own library for PHP",
     headers: `user-agent: GuzzleHttp/7 | ${JSON_TYPE}`,
     payload: (path, fields) => `{${fields.slice(1)},"request":"${path}","nonce":NONCE,"nonceWindow":true}`,
     body: (payload) => payload.replaceAll('/', '\\/'),
   },
+  // A library for .NET.
   NET: {
-    library: 'a library for .NET',
     headers: `accept: application/json | ${JSON_TYPE}; charset=utf-8`,
     payload: (path, fields) => `{${fields.slice(1)},"request":"${path}","nonce":"NONCE","nonceWindow":false}`,
   },
@@ -72,18 +67,14 @@ const TEXT: unknown = expect.any(String);
 const ANY_LIST: unknown = expect.any(Array);
 const deal = { dealMoney: '600', dealStock: '0.01', amount: '0.01', left: '0', dealFee: '0.6' };
 const rest = { orderId: NUMBER, timestamp: NUMBER, takerFee: TEXT, makerFee: TEXT, price: TEXT };
+const armed = { market: 'BTC_USDT', startTime: NUMBER, cancellationTime: NUMBER };
 const order = { market: 'BTC_USDT', type: 'stock market', status: 'FILLED', ...deal, ...rest };
 
 /** What the library or its users read of a reply, by the word that stands for it in the table. */
 const READS: Readonly<Record<string, (...words: string[]) => unknown>> = {
   order: (side, clientOrderId = '') => ({ ...order, side, clientOrderId }),
   flags: (side, clientOrderId = '') => ({ ...order, side, clientOrderId, postOnly: false, ioc: false }),
-  timer: (types = '') => ({
-    market: 'BTC_USDT',
-    startTime: NUMBER,
-    cancellationTime: NUMBER,
-    types: JSON.parse(types) as unknown,
-  }),
+  timer: (types = '') => ({ ...armed, types: JSON.parse(types) as unknown }),
   codes: () => ({ total: NUMBER, data: ANY_LIST, limit: 2, offset: 0 }),
   hashrate: () => ({ data: { account: 'rig', hashrate: ANY_LIST } }),
   address: () => ({ account: { address: TEXT } }),
@@ -128,28 +119,22 @@ function nonceOfNow(): string {
   return String(lastNonce);
 }
 
-const rows = TABLE.trim()
-  .split('\n')
-  .map((line) => line.split(' | '));
-
 // Each with a nonce and a signature of now, and in a connection of its own.
-test.each(rows)('%s %s', async (sender = '', _does, name = '', given = '', status = '', reads = '') => {
-  const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
-  const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
-  const path = PATHS[name as keyof typeof PATHS];
-  const signedBody = payload(path, fields).replace('NONCE', nonceOfNow());
-  const encoded = encodePayload(signedBody);
-  const shown = {
-    'x-txc-apikey': 'demo-key',
-    'x-txc-payload': encoded,
-    'x-txc-signature': signPayload(encoded, 'demo-secret'),
-  };
-  const sent = { method: 'POST', path, headers: { ...headersOf(headers), ...shown }, body: body(signedBody) };
-  const received = await send(server().url, sent);
-  const [word = '', ...words] = reads.split(' ');
-  expect(received.status).toBe(Number(status));
-  expect(JSON.parse(received.body)).toMatchObject(READS[word]?.(...words) as object);
-});
+test.each(rowsOf(TABLE))(
+  '%s %s',
+  async (sender = '', _does, name = '', given = '', status = '', reads = '') => {
+    const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
+    const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
+    const path = PATHS[name as keyof typeof PATHS];
+    const text = payload(path, fields).replace('NONCE', nonceOfNow());
+    const sent = signedText(text, { path });
+    const shown = { ...sent.headers, ...headersOf(headers) };
+    const received = await send(server().url, { ...sent, headers: shown, body: body(text) });
+    const [word = '', ...words] = reads.split(' ');
+    expect(received.status).toBe(Number(status));
+    expect(JSON.parse(received.body)).toMatchObject(READS[word]?.(...words) as object);
+  },
+);
 
 test("the exchange's own library for Python with a token reads the order history", async () => {
   const headers = `x-fern-language: Python | authorization: Bearer demo-token | ${JSON_TYPE} | user-agent: python-httpx/0.28.1`;

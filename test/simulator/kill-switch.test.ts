@@ -24,16 +24,13 @@ test.each<[Profile, string | null]>([
   ['documented', null],
   ['live', null],
   ['live', 'null'],
-])(
-  'profile %s answers a delete, sent as %j, with the removed timer as the document says, live with []',
-  (profile, timeout) => {
-    const trader = createTrader({ profile });
-    const armed = sync(trader, 0, { timeout: '60' });
-    const deleted = sync(trader, 0, { timeout });
-    expect(deleted).toEqual({ status: 200, value: profile === 'live' ? [] : armed.value });
-    expect(trader.exchange.timers()).toEqual([]);
-  },
-);
+])('profile %s answers a delete, sent as %j, with the removed timer, live with []', (profile, timeout) => {
+  const trader = createTrader({ profile });
+  const armed = sync(trader, 0, { timeout: '60' });
+  const deleted = sync(trader, 0, { timeout });
+  expect(deleted).toEqual({ status: 200, value: profile === 'live' ? [] : armed.value });
+  expect(trader.exchange.timers()).toEqual([]);
+});
 
 test('the delete of a timer that does not exist has every field of a timer, of a market of any length', () => {
   const market = `${'A'.repeat(21)}_USDT`;
@@ -44,46 +41,28 @@ test('the delete of a timer that does not exist has every field of a timer, of a
 
 const kindsOf = ({ exchange }: Trader) => exchange.log.since(0).map(({ kind }) => kind);
 
-/** An order of each type in two markets. */
-function withOrders(): Trader {
+test('a timer that nobody renews cancels the orders of its market that its last update was for', () => {
   const trader = createTrader();
-  for (const type of ['spot', 'margin', 'futures'] as const) {
+  const { exchange } = trader;
+  for (const type of ['spot', 'margin', 'futures'] as const)
     for (const market of ['BTC_USDT', 'ETH_USDT'])
-      trader.exchange.placeOrder({ market, type, side: 'buy', amount: '1', price: '90' }, START_MS);
-  }
-  return trader;
-}
-
-test('a timer that nobody renews cancels every order of its market, and of no other', () => {
-  const trader = withOrders();
-  const { exchange } = trader;
-  sync(trader, 0, { timeout: '5' });
-  exchange.advance(START_MS + 4999);
-  expect(exchange.orders()).toHaveLength(6);
-  exchange.advance(START_MS + 5000);
-  expect(exchange.orders().map((order) => order.market)).toEqual(['ETH_USDT', 'ETH_USDT', 'ETH_USDT']);
-  expect(exchange.timers()).toEqual([]);
-  const common = { atMs: START_MS + 5000, account: 'main', market: 'BTC_USDT' };
-  const cancellationTime = START_MS / 1000 + 5;
-  const by = 'kill-switch';
-  expect(exchange.log.since(7)).toEqual([
-    { seq: 8, ...common, kind: 'timer-fired', cancellationTime, types: null, cancelledOrders: 3 },
-    { seq: 9, ...common, kind: 'order-cancelled', orderId: 1, type: 'spot', by },
-    { seq: 10, ...common, kind: 'order-cancelled', orderId: 3, type: 'margin', by },
-    { seq: 11, ...common, kind: 'order-cancelled', orderId: 5, type: 'futures', by },
-  ]);
-});
-
-test('an update replaces timeout and types of the timer', () => {
-  const trader = withOrders();
-  const { exchange } = trader;
-  sync(trader, 0, { timeout: '5', types: ['spot'] });
-  sync(trader, 1000, { timeout: '10', types: ['margin'] });
+      exchange.placeOrder({ market, type, side: 'buy', amount: '1', price: '90' }, START_MS);
+  sync(trader, 0, { timeout: '5', types: ['margin'] });
+  sync(trader, 1000, { timeout: '10', types: ['spot', 'futures'] });
   exchange.advance(START_MS + 10_999);
   expect(exchange.orders()).toHaveLength(6);
   exchange.advance(START_MS + 11_000);
-  const left = exchange.orders().filter((order) => order.market === 'BTC_USDT');
-  expect(left.map((order) => order.type)).toEqual(['spot', 'futures']);
+  const left = exchange.orders().map(({ market, type }) => `${market} ${type}`);
+  expect(left).toEqual(['ETH_USDT spot', 'BTC_USDT margin', 'ETH_USDT margin', 'ETH_USDT futures']);
+  expect(exchange.timers()).toEqual([]);
+  const common = { atMs: START_MS + 11_000, account: 'main', market: 'BTC_USDT' };
+  const fired = { cancellationTime: START_MS / 1000 + 11, types: ['spot', 'futures'], cancelledOrders: 2 };
+  const cancelled = { ...common, kind: 'order-cancelled', by: 'kill-switch' };
+  expect(exchange.log.since(8)).toEqual([
+    { seq: 9, ...common, kind: 'timer-fired', ...fired },
+    { seq: 10, ...cancelled, orderId: 1, type: 'spot' },
+    { seq: 11, ...cancelled, orderId: 5, type: 'futures' },
+  ]);
 });
 
 test('a renewal that comes after the firing makes a new timer and is still answered with 200', () => {

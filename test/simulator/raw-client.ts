@@ -1,21 +1,16 @@
-import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 
 export const KILL_SWITCH = '/api/v4/order/kill-switch';
-export const PING = '/api/v4/public/ping';
 
 export interface Sent {
   readonly method: string;
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body: string | Buffer;
-}
-
-export interface Received {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
 }
 
 let lastNonce = 0;
@@ -27,11 +22,9 @@ export function nextNonce(): string {
 }
 
 /** A request signed as the exchange wants it. `fields` win over `request` and `nonce`; undefined leaves one out. */
-export function signed(
-  fields: Readonly<Record<string, unknown>>,
-  { key = 'demo-key', secret = 'demo-secret', path = KILL_SWITCH } = {},
-): Sent {
-  return signedText(JSON.stringify({ request: path, nonce: nextNonce(), ...fields }), { key, secret, path });
+export function signed(fields: object, how: { key?: string; secret?: string; path?: string } = {}): Sent {
+  const { path = KILL_SWITCH } = how;
+  return signedText(JSON.stringify({ request: path, nonce: nextNonce(), ...fields }), how);
 }
 
 /** The same for a body that is already text. */
@@ -49,27 +42,17 @@ export function signedText(
   return { method: 'POST', path, headers, body };
 }
 
-export const ping: Sent = { method: 'GET', path: PING, headers: {}, body: '' };
+export const ping: Sent = { method: 'GET', path: '/api/v4/public/ping', headers: {}, body: '' };
 
 /** Sends one request on a connection of its own. Rejects with Node's error where the connection breaks. */
-export function send(url: string, sent: Sent, signal?: AbortSignal): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    const agent = new Agent({ keepAlive: false });
-    const { method, path, headers, body } = sent;
-    const length = { 'content-length': String(Buffer.byteLength(body)) };
-    const options = { method, path, agent, headers: { ...length, ...headers }, ...(signal && { signal }) };
-    const outgoing = request(url, options, (incoming) => {
-      const chunks: Buffer[] = [];
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-      incoming.on('error', reject);
-      incoming.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: text });
-      });
-    });
-    outgoing.on('error', reject);
-    outgoing.end(body);
-  });
+export async function send(url: string, { headers, body, ...sent }: Sent, signal?: AbortSignal) {
+  const length = { 'content-length': String(Buffer.byteLength(body)) };
+  const own = { agent: false, headers: { ...length, ...headers }, ...(signal && { signal }) };
+  const outgoing = request(url, { ...sent, ...own });
+  outgoing.on('error', () => undefined);
+  outgoing.end(body);
+  const [incoming] = await once(outgoing, 'response');
+  return { status: incoming.statusCode as number, headers: incoming.headers, body: await text(incoming) };
 }
 
 /** Sends bytes on a connection of its own. What comes back until the server closes it; `ends`: the client ends first. */
@@ -87,15 +70,9 @@ export function sendBytes(url: string, bytes: string, ends: boolean): Promise<st
 }
 
 /** A JSON request to a control endpoint. */
-export async function control(
-  url: string,
-  method: string,
-  path: string,
-  value?: unknown,
-  headers: Record<string, string> = {},
-): Promise<{ status: number; value: unknown }> {
-  const json: Record<string, string> = value === undefined ? {} : { 'content-type': 'application/json' };
+export async function control(url: string, method: string, path: string, value?: unknown, headers?: object) {
+  const json = value === undefined ? {} : { 'content-type': 'application/json' };
   const body = value === undefined ? '' : JSON.stringify(value);
-  const received = await send(url, { method, path, headers: { ...json, ...headers }, body });
-  return { status: received.status, value: JSON.parse(received.body) };
+  const answer = await send(url, { method, path, headers: { ...json, ...headers }, body });
+  return { status: answer.status, value: JSON.parse(answer.body) as unknown };
 }

@@ -23,29 +23,17 @@ test.each([
   ['no Host', `${GET_PING}connection: close\r\n\r\n`, 200, '["pong"]'],
   ['an expectation of its own', `${GET_PING}expect: much\r\n${LAST}`, 200, '["pong"]'],
   ['no way through', `CONNECT x:1 HTTP/1.1\r\n${LAST}`, 405, '"message":"Method Not Allowed."'],
-  [
-    'headers that are too large',
-    `${GET_PING}x: ${'x'.repeat(20_000)}\r\n${LAST}`,
-    431,
-    '"message":"Request Header Fields Too Large."',
-  ],
+  ['too large headers', `${GET_PING}x: ${'x'.repeat(20_000)}\r\n${LAST}`, 431, 'Header Fields Too Large."'],
   ['no form', 'nonsense\r\n\r\n', 400, '{"code":0,"message":"Bad Request.","errors":{}}'],
 ])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
   const answered = await sendBytes(server().url, bytes, false);
-  expect(answered.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+  expect(answered).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect(answered).toContain(body);
 });
 
-/** An order that would be filled, with its head as text, to be spoilt. */
-function order(): { readonly head: string; readonly body: string } {
-  const path = PATHS.stockMarket;
-  const { headers, body } = signed({ market: 'BTC_USDT', side: 'sell', amount: '0.01' }, { path });
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return { head: `POST ${path} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`, body: String(body) };
-}
-
 const sized = (head: string, body: string) => `${head}content-length: ${body.length}\r\n\r\n${body}`;
 
+/** Of an order that would be filled. */
 test.each<[string, (head: string, body: string) => string]>([
   ['ends in the middle of its body', (head, body) => sized(head, body).slice(0, -9)],
   ['has two keys', (head, body) => sized(`${head}x-txc-apikey: x\r\n`, body)],
@@ -54,8 +42,11 @@ test.each<[string, (head: string, body: string) => string]>([
   ['has no body', (head) => sized(head, '')],
 ])('an order that %s is refused and changes nothing', async (_what, spoil) => {
   const before = server().exchange.books();
-  const { head, body } = order();
-  const answered = await sendBytes(server().url, spoil(head, body), true);
+  const path = PATHS.stockMarket;
+  const { headers, body } = signed({ market: 'BTC_USDT', side: 'sell', amount: '0.01' }, { path });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`;
+  const answered = await sendBytes(server().url, spoil(head, String(body)), true);
   expect(answered).toMatch(/^(HTTP\/1\.1 40[01] |$)/);
   expect(server().exchange.books()).toEqual(before);
   expect((await send(server().url, ping)).status).toBe(200);
@@ -66,13 +57,8 @@ test('a path with the address before it, as proxies are sent, is the path', asyn
   expect((await send(server().url, { ...ping, path })).body).toBe('["pong"]');
 });
 
-test.each([
-  '//api/v4/public/ping',
-  '/api/v4/../v4/public/ping',
-  '/api/v4/public/%70ing',
-  '/%00',
-  '/__proto__',
-])('the path %s is none', async (path) => {
+const NO_PATHS = ['//api/v4/public/ping', '/api/v4/../v4/public/ping', '/api/v4/public/%70ing'];
+test.each([...NO_PATHS, '/%00', '/__proto__'])('the path %s is none', async (path) => {
   expect((await send(server().url, { ...ping, path })).status).toBe(404);
 });
 
@@ -90,20 +76,18 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
   const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
   const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
   const since = own.exchange.log.lastSeq();
-  const events = (await control(own.url, 'GET', `/simulator/events?since=${since}&wait=60000`)).value;
-  const [fired] = events as { kind: string; atMs: number }[];
+  const { value } = await control(own.url, 'GET', `/simulator/events?since=${since}&wait=60000`);
+  const [fired] = value as { atMs: number }[];
   expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
-  expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
-  expect((fired?.atMs ?? 0) - dueMs).toBeLessThan(500 * speed);
+  const lateMs = Number(fired?.atMs) - dueMs;
+  expect(lateMs).toBeGreaterThanOrEqual(0);
+  expect(lateMs).toBeLessThan(500 * speed);
 });
 
 test('the clock of the exchange does not follow a step of the wall clock of its host', async () => {
   let stepMs = 0;
-  const clock = {
-    ...hostClock,
-    now: () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs }),
-  };
-  const own = await openServer({ clock, clockOffsetMs: 2000 });
+  const now = () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs });
+  const own = await openServer({ clock: { ...hostClock, now }, clockOffsetMs: 2000 });
   const before = own.nowMs();
   stepMs = 3_600_000;
   const { headers } = await send(own.url, ping);

@@ -21,7 +21,7 @@ export const PATHS = {
 export const START_MS = 1_700_000_000_000;
 
 /** Runs a server until the test ends. */
-export async function openServer(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+export async function openServer(options: SimulatorOptions = {}) {
   const server = await startExchange(options);
   onTestFinished(() => server.close());
   return server;
@@ -37,11 +37,6 @@ export function runServer(options: SimulatorOptions = {}): () => SimulatedServer
   return () => running ?? expect.fail('the server runs only inside tests');
 }
 
-export interface Answered {
-  readonly status: number;
-  readonly value: unknown;
-}
-
 const BEARER = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
 
 export type Trader = ReturnType<typeof createTrader>;
@@ -49,9 +44,9 @@ export type Trader = ReturnType<typeof createTrader>;
 /** Somebody with a key at an exchange of their own, in this process. */
 export function createTrader(options: ExchangeOptions = {}) {
   const exchange = createSimulatedExchange(options);
-  const handle = (sent: Sent, atMs = START_MS, pretend?: 'pretend'): Answered => {
+  const handle = (sent: Sent, atMs = START_MS, pretend?: 'pretend') => {
     const { status, body } = exchange.handle(sent, atMs, pretend);
-    return { status, value: body === '' ? '' : JSON.parse(body) };
+    return { status, value: body === '' ? '' : (JSON.parse(body) as unknown) };
   };
   return {
     exchange,
@@ -59,15 +54,20 @@ export function createTrader(options: ExchangeOptions = {}) {
     handle,
     /** A signed request. */
     ask: (path: string, fields: object, how: { atMs?: number; key?: string; pretend?: 'pretend' } = {}) =>
-      handle(signed({ ...fields }, { path, key: how.key ?? 'demo-key' }), how.atMs, how.pretend),
+      handle(signed(fields, { path, key: how.key ?? 'demo-key' }), how.atMs, how.pretend),
     /** A request with an access token, or with other headers. */
     history: (body: unknown = {}, headers: Record<string, string> = BEARER) =>
       handle({ method: 'POST', path: PATHS.history, headers, body: JSON.stringify(body) }),
     get: (path: string, atMs = START_MS) => handle({ method: 'GET', path, headers: {}, body: '' }, atMs),
-    /** The account's balance as a decimal string; `0` where there is none. */
-    balance: (currency: string, account = 'main') => exchange.books().accounts[account]?.[currency] ?? '0',
   };
 }
+
+/** The cells of a table, which stand between ` | `. */
+export const rowsOf = (table: string): string[][] =>
+  table
+    .trim()
+    .split('\n')
+    .map((line) => line.split(' | ').map((cell) => cell.trim()));
 
 /** Keys with the usual secret, each with the account that it opens. */
 export function keysOf(accounts: Readonly<Record<string, string>>): readonly ApiKey[] {
@@ -75,9 +75,10 @@ export function keysOf(accounts: Readonly<Record<string, string>>): readonly Api
 }
 
 /** The private error object of the API document. */
-export function refusal(status: number, code: number, message: string, errors: object = {}): Answered {
-  return { status, value: { code, message, errors } };
-}
+export const refusal = (status: number, code: number, message: string, errors: object = {}) => ({
+  status,
+  value: { code, message, errors },
+});
 
 /** An error object with `Validation failed`, as the API document shows it. */
 export const invalid = (status: number, code: number, errors: object) =>
