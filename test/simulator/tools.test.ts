@@ -53,11 +53,11 @@ test('a clock that is moved ahead brings back what a fault delays', async () => 
 test('what no control endpoint would take is refused by it and by the program of a test, and changes nothing', async () => {
   const { server, post, get } = await open({ time: 'manual' });
   const before = server.nowMs();
-  for (const body of [{ ms: -1 }, { ms: 0.5 }, {}]) {
-    const { status, value } = await post('advance', body);
-    const told = /^advance: ms is .*; expected a whole number from 1 to 2678400000$/;
-    expect([status, value]).toEqual([400, { error: expect.stringMatching(told) }]);
-  }
+  const error: unknown = expect.stringMatching(
+    /^advance: ms is .*; expected a whole number from 1 to 2678400000$/,
+  );
+  for (const body of [{ ms: -1 }, { ms: 0.5 }, {}])
+    expect(await post('advance', body)).toEqual({ status: 400, value: { error } });
   for (const ms of [Number.NaN, -1, Number.POSITIVE_INFINITY, undefined as unknown as number])
     expect(() => server.advance(ms)).toThrow(`advance: ms is ${ms}; expected a number of at least 0`);
   expect(server.nowMs()).toBe(before);
@@ -66,10 +66,6 @@ test('what no control endpoint would take is refused by it and by the program of
   expect(server.exchange.prices()['BTC_USDT']).toBe('60000');
   const add = (fault: object) => () => server.addFaults([{ kind: 'lie' }, fault as Fault]);
   expect(add({ kind: 'latencyy' })).toThrow(/^fault 2: kind is "latencyy"; .* did you mean latency\?$/);
-  expect(add({ kind: 'latency' })).toThrow('fault 2: ms is missing; expected milliseconds from 0 to');
-  const match = { operation: 'killswitch' };
-  const told = /^fault 2: match is \{"operation":"killswitch"\}; expected .*kill-switch, .*limit-order/;
-  expect(add({ kind: 'throttle', match })).toThrow(told);
   expect(await get('state')).toMatchObject({ faults: [] });
 });
 
