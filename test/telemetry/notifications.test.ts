@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Notice } from '../../src/core/notice.ts';
@@ -8,7 +9,6 @@ import { until } from '../liveness/started.ts';
 import { createVirtual } from '../liveness/virtual.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
 
-const clock = createSystemClock();
 const BEGAN = EVERY_NOTICE['outage-began'];
 const ENDED = EVERY_NOTICE['outage-ended'];
 const lapsed = (market: string): Notice => ({ ...EVERY_NOTICE.lapsed, market });
@@ -17,15 +17,20 @@ const LEFT = { market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'uncon
 const STOPPED: Notice = { kind: 'stopped', left: [LEFT] };
 
 /** Notifications to a receiver that answers as the test says. */
-function play(answer: (message: Message) => Posted | Promise<Posted>) {
+function play(answer: (message: Message) => Posted | Promise<Posted>, clock = createSystemClock()) {
   const posted: (Message & { readonly time: string })[] = [];
+  const pinged: string[] = [];
   const said: string[] = [];
   const failures: string[] = [];
   const say = (_: unknown, text: string) => void said.push(text);
   const logger = { warn: say, info: say } as unknown as Log['logger'];
   const poster: Poster = {
-    post: async (_url, body, withinMs, signal) => {
-      const message = JSON.parse(body ?? '') as (typeof posted)[number];
+    post: async (to, body, withinMs, signal) => {
+      if (body === null) {
+        pinged.push(`${to.reveal()} ${clock.now().wallMs}`);
+        return { status: 200 };
+      }
+      const message = JSON.parse(body) as (typeof posted)[number];
       posted.push(message);
       const late = new Promise<Posted>((resolve) => {
         clock.after(withinMs, () => resolve({ failed: 'late' }));
@@ -47,8 +52,7 @@ function play(answer: (message: Message) => Posted | Promise<Posted>) {
     onFailure: (what) => void failures.push(what),
   });
   const tell = (notice: Notice) => notifying.observe(notice, clock.now());
-  const forget = () => notifying.follow({ ...notify, url: null });
-  return { posted, said, failures, tell, forget, close: () => notifying.close() };
+  return { posted, pinged, said, failures, tell, notify, notifying, close: () => notifying.close() };
 }
 const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 
@@ -102,12 +106,12 @@ test('of what comes and goes the last word is told last', async () => {
 });
 
 test('a message that nobody is to be told any more was not delivered', async () => {
-  const { posted, said, tell, forget, close } = play(() => ({ status: 503 }));
+  const { posted, said, tell, notify, notifying, close } = play(() => ({ status: 503 }));
   tell(lapsed('AAA_USDT'));
   await until('a post that fails', () => said.length === 1);
-  forget();
+  notifying.follow({ ...notify, url: null });
   tell(lapsed('BBB_USDT'));
-  await new Promise<void>((resolve) => void clock.after(2500, resolve));
+  await sleep(2500);
   expect(posted).toHaveLength(1);
   expect(said).toEqual(['A notification was not delivered: lapsed: HTTP 503; it is tried again.']);
   await close();
@@ -172,24 +176,15 @@ test('a text is never longer than what Telegram takes', () => {
 
 test('a dead man’s switch is pinged at the pace and the address of a reload, not only after the wait of before', async () => {
   const { timeline, clock: virtual } = createVirtual();
-  const pinged: string[] = [];
-  const post: Poster['post'] = async (url) => {
-    pinged.push(`${url.reveal()} ${timeline.nowMs()}`);
-    return { status: 200 };
-  };
-  const notify = { format: 'json', name: 'main', url: null, pingUrl: null, pingEverySeconds: 3600 } as const;
-  const poster = { post, close: async () => {} };
-  const log = { logger: {} as Log['logger'] };
-  const ways = { messages: poster, pings: poster, onFailure: () => {} };
-  const notifying = createNotifying({ clock: virtual, bases: [], notify, log, ...ways });
+  const { notify, notifying, pinged } = play(() => ({ status: 200 }), virtual);
   notifying.start(() => true);
   const pingUrl = (name: string) => ({ reveal: () => name });
-  notifying.follow({ ...notify, pingUrl: pingUrl('one') });
+  notifying.follow({ ...notify, pingUrl: pingUrl('one'), pingEverySeconds: 3600 });
   timeline.runUntil(10_000);
-  notifying.follow({ ...notify, pingUrl: pingUrl('two'), pingEverySeconds: 60 });
+  notifying.follow({ ...notify, pingUrl: pingUrl('two') });
   timeline.runUntil(80_000);
   notifying.follow(notify);
   timeline.runUntil(8_000_000);
-  expect(pinged).toEqual(['one 5000', 'two 15000', 'two 75000']);
+  expect(pinged).toEqual(['one 1700000005000', 'two 1700000015000', 'two 1700000075000']);
   await notifying.close();
 });
