@@ -3,6 +3,7 @@ import type { Client, ClientOptions } from '../../src/exchange/client.ts';
 import { ArgumentError } from '../../src/exchange/errors.ts';
 import type { Credentials } from '../../src/exchange/exchange.ts';
 import { isRecord } from '../../src/util/text.ts';
+import { rowsOf } from '../simulator/trader.ts';
 import { errorOf, openClient } from './open.ts';
 import { SAMPLES } from './samples.ts';
 import { serveReply } from './servers.ts';
@@ -79,12 +80,9 @@ syncKillSwitch | types: [] | types is []; allowed: spot, margin, futures in a li
 syncKillSwitch | type: ["spot"] | syncKillSwitch has no argument "type"; allowed: market, timeoutSeconds, types
 orderHistory | [] | request is []; allowed: an object that can be written as JSON
 orderHistory | null | request is null
-`
-  .trim()
-  .split('\n')
-  .map((line) => line.split(' | '));
+`;
 
-test.each(REFUSED)(
+test.each(rowsOf(REFUSED))(
   '%s with %s is told before anything is sent: %s',
   async (operation = '', given = '', message = '') => {
     const [, name, value = ''] = /^(\w+): (.*)/.exec(given) ?? [];
@@ -209,15 +207,13 @@ test.each<[unknown, string]>([
 });
 
 test('an access token that cannot be read is an error of its own, with its cause', async () => {
+  const cause = new Error('no such file');
   const accessToken = () => {
-    throw new Error('no such file');
+    throw cause;
   };
-  expect(await errorOf(openClient(NOWHERE, { accessToken }).orderHistory())).toMatchObject({
-    name: 'CredentialError',
-    message: 'the access token could not be read: no such file',
-    maybeApplied: false,
-    cause: { message: 'no such file' },
-  });
+  const error = await errorOf(openClient(NOWHERE, { accessToken }).orderHistory());
+  const message = 'the access token could not be read: no such file';
+  expect(error).toMatchObject({ name: 'CredentialError', message, maybeApplied: false, cause });
 });
 
 test('a value of any length makes one short line', async () => {
