@@ -82,17 +82,14 @@ orderHistory | [] | request is []; allowed: an object that can be written as JSO
 orderHistory | null | request is null
 `;
 
-test.each(rowsOf(REFUSED))(
-  '%s with %s is told before anything is sent: %s',
-  async (operation = '', given = '', message = '') => {
-    const [, name, value = ''] = /^(\w+): (.*)/.exec(given) ?? [];
-    const change: unknown =
-      name === undefined ? JSON.parse(given) : { [name]: value === '-' ? undefined : JSON.parse(value) };
-    // Lists and null are no request, and stay as they are.
-    const request = isRecord(change) ? { ...GOOD[operation], ...change } : change;
-    expect(await refusal(operation, request)).toMatchObject(told(message));
-  },
-);
+test.each(rowsOf(REFUSED))('%s with %s is told before it is sent: %s', async (operation, given, message) => {
+  const [, name, value = ''] = /^(\w+): (.*)/.exec(given) ?? [];
+  const change: unknown =
+    name === undefined ? JSON.parse(given) : { [name]: value === '-' ? undefined : JSON.parse(value) };
+  // Lists and null are no request, and stay as they are.
+  const request = isRecord(change) ? { ...GOOD[operation], ...change } : change;
+  expect(await refusal(operation, request)).toMatchObject(told(message));
+});
 
 const ITSELF: { me?: unknown } = {};
 ITSELF.me = ITSELF;

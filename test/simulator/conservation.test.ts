@@ -55,55 +55,52 @@ function unconserved({ accounts, market: bought, fees, withdrawn, deposited }: B
   );
 }
 
-test.each(PROFILES)(
-  'profile %s: whatever is asked, no money comes or goes, and no balance is below zero',
-  (profile) => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const { exchange, ask } = createTrader({ profile, keys: KEYS });
-        for (const { key, pretend, request } of steps) {
-          const { path, fields } = request;
-          const account = ACCOUNTS[key];
-          const before = exchange.books();
-          /** What the balances of the account must be, from the replies alone. */
-          const own: Record<string, string | undefined> = { ...before.accounts[account] };
-          const change = (currency: string, by: Decimal) => {
-            const sum = read(own[currency]) + by;
-            own[currency] = sum === 0n ? undefined : formatDecimal(sum);
-          };
-          const { status, value } = ask(path, fields, { key, ...(pretend && { pretend }) });
-          expect([200, 201, 400, 422]).toContain(status);
-          if (status >= 400 || pretend) {
-            expect(exchange.books()).toEqual(before);
-          } else if ('market' in fields) {
-            const [base = '', quote = ''] = fields.market.split('_');
-            const order = value as Record<string, string>;
-            const stock = read(order['deal_stock'] ?? order['dealStock']);
-            const money = read(order['deal_money'] ?? order['dealMoney']);
-            const isBuy = fields.side === 'buy';
-            change(base, isBuy ? stock : -stock);
-            change(quote, (isBuy ? -money : money) - read(order['deal_fee'] ?? order['dealFee']));
-            if (profile === 'documented' && isBuy && path === PATHS.stockMarket)
-              expect(written([formatDecimal(money), order['left']])).toBe(written([fields.amount]));
-          } else {
-            const made = exchange
-              .withdrawals()
-              .find((one) => one.account === account && one.uniqueId === fields.unique_id);
-            const taken = written([made?.amount ?? 'none', made?.fee ?? 'none']);
-            change(fields.ticker, -read(taken));
-            expect(path === PATHS.withdrawPay ? made?.amount : taken).toBe(written([fields.amount]));
-          }
-          const books = exchange.books();
-          expect(unconserved(books)).toEqual([]);
-          expect(books.accounts).toEqual({ ...before.accounts, [account]: own });
-          const all = Object.values(books.accounts).flatMap((purse) => Object.values(purse));
-          expect(all.filter((text) => read(text) < 0n)).toEqual([]);
+test.each(PROFILES)('profile %s keeps all money and no balance below zero, whatever is asked', (profile) => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { exchange, ask } = createTrader({ profile, keys: KEYS });
+      for (const { key, pretend, request } of steps) {
+        const { path, fields } = request;
+        const account = ACCOUNTS[key];
+        const before = exchange.books();
+        /** What the balances of the account must be, from the replies alone. */
+        const own: Record<string, string | undefined> = { ...before.accounts[account] };
+        const change = (currency: string, by: Decimal) => {
+          const sum = read(own[currency]) + by;
+          own[currency] = sum === 0n ? undefined : formatDecimal(sum);
+        };
+        const { status, value } = ask(path, fields, { key, ...(pretend && { pretend }) });
+        expect([200, 201, 400, 422]).toContain(status);
+        if (status >= 400 || pretend) {
+          expect(exchange.books()).toEqual(before);
+        } else if ('market' in fields) {
+          const [base = '', quote = ''] = fields.market.split('_');
+          const order = value as Record<string, string>;
+          const stock = read(order['deal_stock'] ?? order['dealStock']);
+          const money = read(order['deal_money'] ?? order['dealMoney']);
+          const isBuy = fields.side === 'buy';
+          change(base, isBuy ? stock : -stock);
+          change(quote, (isBuy ? -money : money) - read(order['deal_fee'] ?? order['dealFee']));
+          if (profile === 'documented' && isBuy && path === PATHS.stockMarket)
+            expect(written([formatDecimal(money), order['left']])).toBe(written([fields.amount]));
+        } else {
+          const made = exchange
+            .withdrawals()
+            .find((one) => one.account === account && one.uniqueId === fields.unique_id);
+          const taken = written([made?.amount ?? 'none', made?.fee ?? 'none']);
+          change(fields.ticker, -read(taken));
+          expect(path === PATHS.withdrawPay ? made?.amount : taken).toBe(written([fields.amount]));
         }
-      }),
-      { numRuns: 150 },
-    );
-  },
-);
+        const books = exchange.books();
+        expect(unconserved(books)).toEqual([]);
+        expect(books.accounts).toEqual({ ...before.accounts, [account]: own });
+        const all = Object.values(books.accounts).flatMap((purse) => Object.values(purse));
+        expect(all.filter((text) => read(text) < 0n)).toEqual([]);
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
 
 test('a run can be repeated: the same requests get the same bytes', () => {
   fc.assert(

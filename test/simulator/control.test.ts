@@ -87,15 +87,12 @@ prices   | {"market":"BTC_PERP","price":"1"}            | price: market is "BTC_
 prices   | {"market":"BTC_USDT","price":"0.0"}          | price: price is "0.0"; expected a decimal above 0
 `;
 
-test.each(rowsOf(REFUSED))(
-  '%s refuses %s and says what is allowed',
-  async (path, body = '', message = '') => {
-    const says = message.split('...').map((part) => part.replace(/[^\w ]/g, '\\$&'));
-    const error: unknown = expect.stringMatching(`^${says.join('.*')}`);
-    expect(await ask('POST', `/${path}`, JSON.parse(body))).toEqual({ status: 400, value: { error } });
-    expect(await get('/state')).toMatchObject({ faults: [] });
-  },
-);
+test.each(rowsOf(REFUSED))('%s refuses %s and says what is allowed', async (path, body, message) => {
+  const says = message.split('...').map((part) => part.replace(/[^\w ]/g, '\\$&'));
+  const error: unknown = expect.stringMatching(`^${says.join('.*')}`);
+  expect(await ask('POST', `/${path}`, JSON.parse(body))).toEqual({ status: 400, value: { error } });
+  expect(await get('/state')).toMatchObject({ faults: [] });
+});
 
 test('what is no JSON, no number or no endpoint is refused in words', async () => {
   const headers = { 'content-type': 'application/json' };
@@ -116,10 +113,8 @@ test('a script of a web page cannot control the exchange', async () => {
 });
 
 test('balances are seen and set, and all money is accounted for', async () => {
-  const set = await ask('POST', '/balances', [
-    { currency: 'USDT', amount: '100.5' },
-    { account: 'main', currency: 'BTC', amount: 0.5 },
-  ]);
+  const bitcoin = { account: 'main', currency: 'BTC', amount: 0.5 };
+  const set = await ask('POST', '/balances', [{ currency: 'USDT', amount: '100.5' }, bitcoin]);
   const deposited = { BTC: '0.5', USDT: '100.5' };
   const value = { accounts: { main: deposited }, market: {}, fees: {}, withdrawn: {}, deposited };
   expect(set).toEqual({ status: 200, value });

@@ -120,21 +120,18 @@ function nonceOfNow(): string {
 }
 
 // Each with a nonce and a signature of now, and in a connection of its own.
-test.each(rowsOf(TABLE))(
-  '%s %s',
-  async (sender = '', _does, name = '', given = '', status = '', reads = '') => {
-    const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
-    const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
-    const path = PATHS[name as keyof typeof PATHS];
-    const text = payload(path, fields).replace('NONCE', nonceOfNow());
-    const sent = signedText(text, { path });
-    const shown = { ...sent.headers, ...headersOf(headers) };
-    const received = await send(server().url, { ...sent, headers: shown, body: body(text) });
-    const [word = '', ...words] = reads.split(' ');
-    expect(received.status).toBe(Number(status));
-    expect(JSON.parse(received.body)).toMatchObject(READS[word]?.(...words) as object);
-  },
-);
+test.each(rowsOf(TABLE))('%s %s', async (sender, _does, name, given, status, reads) => {
+  const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
+  const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
+  const path = PATHS[name as keyof typeof PATHS];
+  const text = payload(path, fields).replace('NONCE', nonceOfNow());
+  const sent = signedText(text, { path });
+  const shown = { ...sent.headers, ...headersOf(headers) };
+  const received = await send(server().url, { ...sent, headers: shown, body: body(text) });
+  const [word = '', ...words] = reads.split(' ');
+  expect(received.status).toBe(Number(status));
+  expect(JSON.parse(received.body)).toMatchObject(READS[word]?.(...words) as object);
+});
 
 test("the exchange's own library for Python with a token reads the order history", async () => {
   const headers = `x-fern-language: Python | authorization: Bearer demo-token | ${JSON_TYPE} | user-agent: python-httpx/0.28.1`;

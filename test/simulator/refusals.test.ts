@@ -73,8 +73,8 @@ for (const [profile, table] of [['documented', DOCUMENTED] as const, ['live', LI
   const { exchange, handle } = createTrader({ newAddresses: true, profile });
 
   test.each(rowsOf(table))(
-    `${profile} %s with %s is refused with %s, and nothing changes`,
-    (base = '', changes = '', codes = '', errors = '') => {
+    `${profile} %s with %s is refused with %s, and changes nothing`,
+    (base, changes, codes, errors) => {
       const [path, fields] = BASES[base] ?? expect.fail(base);
       const sent = signed({ ...fields, ...(JSON.parse(changes) as object) }, { path });
       const headers = { ...sent.headers, authorization: 'Bearer demo-token' };

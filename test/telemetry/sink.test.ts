@@ -8,7 +8,7 @@ import { createSink, type Write } from '../../src/telemetry/log.ts';
 const clock = createSystemClock();
 
 /** Runs a program whose standard output is a pipe that nobody reads, or that was closed. */
-async function runWithOutput(output: 'unread' | 'closed') {
+async function runWithOutput(output: string) {
   const of = (file: string) => JSON.stringify(new URL(`../../src/${file}.ts`, import.meta.url).href);
   const program = `
     const { createSink, writerTo } = await import(${of('telemetry/log')});
@@ -74,13 +74,10 @@ test('an output that is gone drops everything after', async () => {
   expect(seen.dropped).toBe(1);
 });
 
-test.each(['unread', 'closed'] as const)(
-  'a process whose output is %s goes on and can exit',
-  async (output) => {
-    const { code, report } = await runWithOutput(output);
-    expect(code, report).toBe(0);
-    const { ticks, dropped } = JSON.parse(report);
-    expect(ticks).toBe(20);
-    expect(dropped).toBeGreaterThan(0);
-  },
-);
+test.each(['unread', 'closed'])('a process whose output is %s goes on and can exit', async (output) => {
+  const { code, report } = await runWithOutput(output);
+  expect(code, report).toBe(0);
+  const { ticks, dropped } = JSON.parse(report);
+  expect(ticks).toBe(20);
+  expect(dropped).toBeGreaterThan(0);
+});
