@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { sleep } from '../process/program.ts';
-import { type BeatServer, serveBeats } from './beat-server.ts';
+import { serveBeats } from './beat-server.ts';
+import { folderFor } from './started.ts';
 
 const DRIVERS = fileURLToPath(new URL('./drivers', import.meta.url));
 const PYTHON = fileURLToPath(new URL('../../clients/python', import.meta.url));
@@ -44,11 +44,7 @@ function drive(
   };
 }
 
-function pathFor({ onTestFinished }: TestContext): string {
-  const made = mkdtempSync(join(tmpdir(), 'killswitchd-bot-clients-'));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  return join(made, 'control.sock');
-}
+const pathFor = (context: TestContext) => join(folderFor(context), 'control.sock');
 
 /** A daemon at a socket, and a client of it. */
 async function together(
@@ -67,8 +63,6 @@ function besideRaw(context: TestContext, command: readonly string[], act: (conne
   context.onTestFinished(() => void server.close());
   return drive(context, command, { KILLSWITCHD_CONTROL: `unix:${path}` }, { waitSeconds: 2 });
 }
-
-const words = ({ received }: BeatServer) => received.map(({ word }) => word.replace('/v1/', ''));
 
 /** An answer to a beat whose markets are armed for so many seconds. */
 const armedFor = (seconds: Readonly<Record<string, number | null>>, more: object = {}) => {
@@ -237,8 +231,8 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('leave')).toBe(null);
     expect(await client.does('goodbye 5')).toBe(true);
     expect(await client.does('fail')).toBe(true);
-    expect(words(server)).toEqual(['beat', 'fail', 'goodbye', 'goodbye', 'fail']);
-    expect(server.received.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    const heard = ['/v1/beat 1', '/v1/fail 2', '/v1/goodbye 3', '/v1/goodbye 4', '/v1/fail 5'];
+    expect(server.received.map(({ word, seq }) => `${word} ${seq}`)).toEqual(heard);
     server.answer({ body: '{"counted":true,"done":false,"markets":[{"says":"the exchange is away"}]}' });
     expect(await client.does('goodbye 5')).toBe(false);
     expect(await client.does('problem')).toContain('the exchange is away');

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { type BeatServer, serveBeats } from './beat-server.ts';
-import { type Started, startProcess, until } from './started.ts';
+import { folderFor, type Started, startProcess, until } from './started.ts';
 
 const OF_LIBRARY = { trades: 'armed: orders may go out', numbersItsBeats: true };
 const SHELL = {
@@ -19,12 +18,6 @@ const CLIENTS = [
   { name: 'bot.py', command: 'python3', args: ['config/clients/bot.py'], ...OF_LIBRARY },
   { name: 'bot.js', command: process.execPath, args: ['config/clients/bot.js'], ...OF_LIBRARY },
 ];
-
-function directory({ onTestFinished }: TestContext): string {
-  const made = mkdtempSync(join(tmpdir(), 'killswitchd-clients-'));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  return made;
-}
 
 const HELD_BACK = 'not armed: orders are held back';
 const words = ({ received }: BeatServer) => received.map(({ word }) => word);
@@ -48,7 +41,7 @@ describe.concurrent.each(CLIENTS)('the example $name', (client) => {
   const { trades, numbersItsBeats } = client;
 
   test('holds its orders back until it is armed and while the daemon is away, says goodbye at a clean end, and numbers its words or does not', async (context) => {
-    const path = join(directory(context), 'control.sock');
+    const path = join(folderFor(context), 'control.sock');
     const first = await serveBeats(context, path);
     const bot = run(context, client, first);
     await beats(first, 2);
@@ -80,7 +73,7 @@ describe.concurrent.each(CLIENTS)('the example $name', (client) => {
   });
 
   test('reaches a loopback address under its own name, with the token from the file', async (context) => {
-    const tokenFile = join(directory(context), 'token');
+    const tokenFile = join(folderFor(context), 'token');
     writeFileSync(tokenFile, 'very-secret-token\n', { mode: 0o400 });
     const server = await serveBeats(context, null);
     server.answer(true);
@@ -97,7 +90,7 @@ describe.concurrent.each(CLIENTS)('the example $name', (client) => {
 
 // The other two use clients of which ./bot-clients.test.ts shows the same.
 test('beat.sh holds its orders back when it is refused, and says why, and when the daemon hangs', async (context) => {
-  const server = await serveBeats(context, join(directory(context), 'control.sock'));
+  const server = await serveBeats(context, join(folderFor(context), 'control.sock'));
   server.answer(401);
   const bot = run(context, SHELL, server);
   await prints(bot, 'the token is not the right one');
@@ -108,7 +101,7 @@ test('beat.sh holds its orders back when it is refused, and says why, and when t
 });
 
 test('beat.sh says that it failed, and no goodbye, when a round of the bot fails', async (context) => {
-  const server = await serveBeats(context, join(directory(context), 'control.sock'));
+  const server = await serveBeats(context, join(folderFor(context), 'control.sock'));
   server.answer(true);
   const bot = run(context, { command: 'sh', args: ['config/clients/beat.sh', 'false'] }, server);
   expect(await bot.ended).toEqual([1, null]);

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
@@ -19,13 +19,11 @@ const OK: ProbeAnswer = { kind: 'answered', status: 200 };
 const LATE: ProbeAnswer = { kind: 'failed', detail: 'no answer' };
 
 /** Bots with a URL in a virtual world. `handle` is asked the moment that a probe reaches a bot; null hangs. */
-function watched(options: {
-  readonly urls?: () => readonly { bot: string; at: string }[];
-  readonly everyMs?: number;
-  readonly way?: () => Way | null;
-}) {
-  const { urls = () => [{ bot: 'default', at: 'http://bot/' }], everyMs = 5000 } = options;
-  const way = options.way ?? (() => ({ toMs: 10, backMs: 10, answer: OK }));
+function watched({
+  urls = () => [{ bot: 'default', at: 'http://bot/' }],
+  everyMs = 5000,
+  way = (): Way | null => ({ toMs: 10, backMs: 10, answer: OK }),
+} = {}) {
   const world = createVirtual();
   const open: string[] = [];
   const handledMs: number[] = [];
@@ -92,9 +90,8 @@ describe('a URL of the bot', () => {
 
   test('that hangs counts for nothing, has one probe at a time, and counts again when it answers', () => {
     let hangs = true;
-    const { said, told, most, timeline } = watched({
-      way: () => (hangs ? null : { toMs: 1, backMs: 1, answer: OK }),
-    });
+    const way = () => (hangs ? null : { toMs: 1, backMs: 1, answer: OK });
+    const { said, told, most, timeline } = watched({ way });
     timeline.runUntil(20_000);
     expect(said).toEqual([]);
     hangs = false;
@@ -154,13 +151,7 @@ describe('whatever the network, the bot and the host do', () => {
         fc.array(stall, { maxLength: 4 }),
         (everyMs, ways, stalls) => {
           let probes = 0;
-          const world = watched({
-            everyMs,
-            way: () => {
-              probes += 1;
-              return ways[probes % ways.length] ?? null;
-            },
-          });
+          const world = watched({ everyMs, way: () => ways[(probes += 1) % ways.length] ?? null });
           for (const { atMs, forMs, stepMs } of stalls) {
             world.timeline.at(atMs, () => {
               world.clock.stall(forMs);
@@ -170,9 +161,8 @@ describe('whatever the network, the bot and the host do', () => {
           world.timeline.runUntil(70_000);
           world.end();
           for (const { atMs, datedMs } of world.said) {
-            const handledMs =
-              world.handledMs.filter((moment) => moment <= atMs).at(-1) ?? Number.NEGATIVE_INFINITY;
-            expect(datedMs).toBeLessThanOrEqual(handledMs + 1e-6);
+            const handledMs = world.handledMs.filter((moment) => moment <= atMs);
+            expect(datedMs).toBeLessThanOrEqual(Math.max(...handledMs) + 1e-6);
           }
           expect(world.said.length).toBeLessThanOrEqual(world.handledMs.length);
           expect(world.most()).toBeLessThanOrEqual(1);
@@ -188,10 +178,8 @@ async function serve(handler: RequestListener, host = '127.0.0.1', listenAt = 0)
   let had = 0;
   const paths: string[] = [];
   const open = new Set<unknown>();
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    paths.push(request.url ?? '');
-    handler(request, response);
-  });
+  const server = createServer(handler);
+  server.on('request', ({ url }) => paths.push(url ?? ''));
   server.on('connection', (socket) => {
     had += 1;
     open.add(socket);
@@ -215,14 +203,12 @@ function probing(url: string) {
 
 describe('one probe', () => {
   test('is a GET of the very URL, over one connection that is kept and closed in the end', async () => {
-    const { url, paths, had, open } = await serve((request, response) => {
-      response.end(request.method);
+    const { url, paths, had, open } = await serve(({ method }, response) => {
+      response.writeHead(method === 'GET' ? 200 : 405).end();
     });
     const { prober, ask } = probing(`${url}/health?deep=1`);
-    for (let count = 0; count < 5; count += 1) {
-      expect(await ask()).toEqual({ kind: 'answered', status: 200 });
-    }
-    expect(paths).toEqual(Array.from({ length: 5 }, () => '/health?deep=1'));
+    for (let count = 0; count < 3; count += 1) expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+    expect(paths).toEqual(['/health?deep=1', '/health?deep=1', '/health?deep=1']);
     expect([had(), open()]).toEqual([1, 1]);
     prober.close();
     await until('the connection to close', () => open() === 0);
@@ -286,13 +272,7 @@ describe('one probe', () => {
     ['that is not HTTP', 'SSH-2.0-OpenSSH\r\n'],
     ['that breaks off', 'HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nshort'],
   ])('with an answer %s counts for nothing', async (_what, bytes) => {
-    const server = createTcpServer((socket) => {
-      socket.on('error', () => undefined);
-      socket.once('data', () => socket.end(bytes));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    expect((await probing(`http://127.0.0.1:${port}/`).ask()).kind).toBe('failed');
+    const { url } = await serve(({ socket }) => socket.end(bytes));
+    expect((await probing(url).ask()).kind).toBe('failed');
   });
 });

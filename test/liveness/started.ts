@@ -1,8 +1,18 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Scope } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
 
 export type Started = ReturnType<typeof startProcess>;
+
+/** A folder that is removed with the test. */
+export function folderFor({ onTestFinished }: Scope): string {
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 /** Starts a process of one test or block; killed by its number when that ends. */
 export function startProcess(
