@@ -79,8 +79,8 @@ describe('api calls', () => {
 
   it('withdrawPay, with its arguments on standard input', async () => {
     const before = balance('USDT');
-    const { code } = await api(['withdrawPay', '-', '--yes'], { input: JSON.stringify(WITHDRAWAL) });
-    expect(code).toBe(0);
+    const input = JSON.stringify(WITHDRAWAL);
+    expect(await api(['withdrawPay', '-', '--yes'], { input })).toMatchObject({ code: 0 });
     expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'w-1', amount: '10' }]);
     expect(balance('USDT')).toBeLessThan(before - 10);
   });
@@ -99,8 +99,10 @@ describe('api calls', () => {
     const stderr = child.stderr as Readable;
     const [said, [code]] = await Promise.all([text(stderr), once(child, 'close')]);
     closeSync(notForWriting);
-    expect(code).toBe(70);
-    expect(said).toBe('killswitchd api: ping was carried out, but its reply could not be written\n');
+    expect([code, said]).toEqual([
+      70,
+      'killswitchd api: ping was carried out, but its reply could not be written\n',
+    ]);
   });
 
   it('syncKillSwitch: arms a timer, and deletes it', async () => {

@@ -12,11 +12,9 @@ import { statusOf } from './sample-status.ts';
 import { daemon, daemonAt, failing, fileWith, folder, refusalWith, run, type Setting } from './stage.ts';
 
 const TOKEN = 'a-token-of-some-length';
-const NOWHERE = '/nowhere';
 
-async function find(flags: ControlFlags, env: Record<string, string> = {}, usual = NOWHERE): Promise<string> {
-  return (await findControl(flags, env, usual)).address.text;
-}
+const find = async (flags: ControlFlags, env: Record<string, string> = {}, usual = '/nowhere') =>
+  (await findControl(flags, env, usual)).address.text;
 
 /** What the command line shows and ends with where no daemon is asked. */
 async function refusal(args: readonly string[], env: Record<string, string> = {}) {
@@ -141,10 +139,9 @@ describe('a daemon that is not there', () => {
     const mail = join(folder(), 'mail.sock');
     const server = createServer((connection) => connection.end('220 mail.example ESMTP\r\n')).listen(mail);
     await expectAt(`unix:${mail}`, 'does not speak HTTP');
-    const left = `${mail}.left`;
-    linkSync(mail, left);
+    linkSync(mail, `${mail}.left`);
     server.close();
-    await expectAt(`unix:${left}`, 'nobody listens at the socket any more');
+    await expectAt(`unix:${mail}.left`, 'nobody listens at the socket any more');
     const torn = await daemonAt({}, () => (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
       response.write('{"markets":[');
@@ -156,7 +153,7 @@ describe('a daemon that is not there', () => {
   it('to this user is told with the owner and the mode of its socket', async () => {
     const path = folder();
     const socket = join(path, 'control.sock');
-    const { address } = await daemonAt({ socket }, () => ({ json: statusOf([]) }));
+    const { address } = await daemonAt({ socket }, () => ({ json: {} }));
     const ask = () => asNobody(() => refusal(['--control', address]));
     chmodSync(path, 0o755);
     chmodSync(socket, 0o000);

@@ -1,28 +1,19 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { createSystemClock } from '../../src/clock.ts';
+import { folderFor } from '../liveness/started.ts';
 
 type Signal = Parameters<Edge['onSignal']>[0];
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).toReversed()) await one();
-});
-
 /** A folder of this test alone. */
-export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'killswitchd-cli-'));
-  undo.push(() => rmSync(path, { recursive: true, force: true }));
-  return path;
-}
+export const folder = () => folderFor({ onTestFinished });
 
 export function fileWith(text: string, name = 'file'): string {
   const path = join(folder(), name);
@@ -49,7 +40,7 @@ export async function daemonAt(
   answer: (asked: Asked) => Reply,
 ) {
   const asked: Asked[] = [];
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const server = createServer(async (request, response) => {
     const body = await text(request);
     const { method = '', url: path = '', headers } = request;
     const one = { method, path, headers, body: body === '' ? null : (JSON.parse(body) as unknown) };
@@ -59,20 +50,17 @@ export async function daemonAt(
     const type = reply.json === undefined ? 'text/plain' : 'application/json';
     response.writeHead(reply.status ?? 200, { 'content-type': type });
     response.end(reply.text ?? `${JSON.stringify(reply.json)}\n`);
-  };
-  const server = createServer((request, response) => void serve(request, response));
+  });
   const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
   if (socket === null) server.listen(0, '127.0.0.1');
   else server.listen(socket);
   await once(server, 'listening');
   const close = async () => {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
+    const closed = new Promise((resolve) => server.close(resolve));
     server.closeAllConnections();
     await closed;
   };
-  undo.push(close);
+  onTestFinished(close);
   /** As `--control` takes it. */
   const address = socket === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${socket}`;
   return { address, asked, close };
@@ -80,9 +68,10 @@ export async function daemonAt(
 
 export const daemon = (answer: (asked: Asked) => Reply) => daemonAt({}, answer);
 
-export const refusalWith = (status: number, code: string, message: string): Reply => {
-  return { status, json: { error: { code, message } } };
-};
+export const refusalWith = (status: number, code: string, message: string): Reply => ({
+  status,
+  json: { error: { code, message } },
+});
 
 export interface Setting {
   readonly env?: Edge['env'];

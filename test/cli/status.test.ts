@@ -55,23 +55,18 @@ describe('status', () => {
   it('keeps saying whose orders were cancelled, when and why, how to acknowledge it, and what only may have been', async () => {
     const byWallMs = inMs(-60_000);
     const at = sayTime(byWallMs / 1000);
-    const certain = {
-      market: 'BTC_USDT',
-      certainty: 'certain',
-      why: 'bot_stale',
-      byWallMs,
-      count: 1,
-    } as const;
+    const why = { certainty: 'certain', why: 'bot_stale' } as const;
+    const certain = { market: 'BTC_USDT', ...why, byWallMs, count: 1 };
     const possible = { certainty: 'possible', why: 'deleted_late', byWallMs, count: 2 } as const;
     const perhaps = Array.from({ length: 8 }, (_, index) => ({ ...possible, market: `M${index}_USDT` }));
     const { out } = await show(statusOf([BTC], {}, [certain, ...perhaps]));
-    for (const line of [
+    const lines = [
       `Orders of BTC_USDT were cancelled by ${at}: its bot was silent`,
       `Orders of M0_USDT may have been cancelled by ${at}: its timer may have fired before it was deleted (2 times)`,
       '  and 4 more markets',
       'Check the orders, then: killswitchd ack (without control.listen: restart the daemon)',
-    ])
-      expect(out).toContain(line);
+    ];
+    expect(out).toEqual(expect.arrayContaining(lines));
     const unsure = await show(statusOf([BTC], {}, perhaps));
     expect(unsure.out.join('\n')).not.toMatch(/(?:were|are) cancelled/);
   });
@@ -112,24 +107,21 @@ describe('status', () => {
     expect(lineOf(out, 'OLD_USDT')).toMatch(new RegExp(`HTTP 422; tried again at ${again}$`));
   });
 
-  it('shows the worst of ten thousand markets first and says how many it leaves out', async () => {
-    const markets: Partial<MarketSnapshot>[] = Array.from({ length: 10_000 }, (_, index) => {
-      return { market: `M${index}_USDT` };
-    });
-    for (const [index, changes] of [
-      [9000, { state: 'retrying', guaranteedMs: 9000 }],
-      [9001, { state: 'retrying', guaranteedMs: 3000 }],
-      [9999, { state: 'expired' }],
-    ] as const)
-      markets[index] = { ...markets[index], ...changes };
+  it('shows the worst of two thousand markets first and says how many it leaves out', async () => {
+    const ill: Readonly<Record<number, Partial<MarketSnapshot>>> = {
+      1900: { state: 'retrying', guaranteedMs: 9000 },
+      1901: { state: 'retrying', guaranteedMs: 3000 },
+      1999: { state: 'expired' },
+    };
+    const markets = Array.from({ length: 2000 }, (_, n) => ({ market: `M${n}_USDT`, ...ill[n] }));
     const { out } = await show(statusOf(markets));
     const first = out.findIndex((line) => line.startsWith('MARKET'));
     const worst = out.slice(first + 1, first + 5).map((line) => line.split(' ')[0]);
-    expect(worst).toEqual(['M9999_USDT', 'M9001_USDT', 'M9000_USDT', 'M0_USDT']);
-    expect(out).toContain('9,960 more markets are left out, in no worse state than these; --all shows them.');
-    expect(out.at(-1)).toMatch(/: 10,000 markets \(M0_USDT, .* and 9,995 more\)$/);
+    expect(worst).toEqual(['M1999_USDT', 'M1901_USDT', 'M1900_USDT', 'M0_USDT']);
+    expect(out).toContain('1,960 more markets are left out, in no worse state than these; --all shows them.');
+    expect(out.at(-1)).toMatch(/: 2,000 markets \(M0_USDT, .* and 1,995 more\)$/);
     const all = await show(statusOf(markets), ['--all']);
-    expect(all.out.filter((line) => /^M\d+_USDT /.test(line))).toHaveLength(10_000);
+    expect(all.out.filter((line) => /^M\d+_USDT /.test(line))).toHaveLength(2000);
   });
 
   it('has colours on a terminal, and none with NO_COLOR or elsewhere', async () => {
@@ -141,10 +133,8 @@ describe('status', () => {
 
   it.each([40, 60, 100])('fits its table into %i columns, and keeps what matters most', async (columns) => {
     const lastProblem = 'a long tale of what came back from the exchange instead of a timer';
-    const document = statusOf([
-      { ...BTC, state: 'retrying', lastProblem },
-      { market: 'A_VERY_LONG_NAME_USDT' },
-    ]);
+    const long = { market: 'A_VERY_LONG_NAME_USDT' };
+    const document = statusOf([{ ...BTC, state: 'retrying', lastProblem }, long]);
     const { out } = await show(document, [], { terminal: { columns, rows: 24 }, env: { NO_COLOR: '1' } });
     const first = out.findIndex((line) => line.startsWith('MARKET'));
     const table = out.slice(first, first + 3);
