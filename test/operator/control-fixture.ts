@@ -130,3 +130,5 @@ export function say(address: string | undefined, bytes: string | Uint8Array, end
 }
 
 export const messageOf = ({ message }: Reply) => message;
+
+export const messageOf = ({ message }: Reply) => message;
