@@ -130,5 +130,3 @@ export function say(address: string | undefined, bytes: string | Uint8Array, end
 }
 
 export const messageOf = ({ message }: Reply) => message;
-
-export const messageOf = ({ message }: Reply) => message;
