@@ -32,18 +32,16 @@ function drive(
     said += text;
   });
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  /** Does one thing and resolves with what came of it. */
-  const does = async (line: string): Promise<unknown> => {
-    child.stdin.write(`${line}\n`);
-    const { value, done } = await answers.next();
-    if (done === true) throw new Error(`the driver ended: ${said}`);
-    return JSON.parse(value);
+  return {
+    /** Does one thing and resolves with what came of it. */
+    async does(line: string): Promise<unknown> {
+      child.stdin.write(`${line}\n`);
+      const { value, done } = await answers.next();
+      if (done === true) throw new Error(`the driver ended: ${said}`);
+      return JSON.parse(value);
+    },
+    said: () => said,
   };
-  /** Does one thing after the other, of which each must come to what is said. */
-  const gives = async (expected: Readonly<Record<string, unknown>>) => {
-    for (const [line, value] of Object.entries(expected)) expect(await does(line), line).toEqual(value);
-  };
-  return { does, gives, said: () => said };
 }
 
 const pathFor = (context: TestContext) => join(folderFor(context), 'control.sock');
@@ -79,21 +77,29 @@ const armedFor = (seconds: Readonly<Record<string, number | null>>, more: object
 describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   test('tells by the answers whether all markets are armed, and each one', async (context) => {
     const { server, client } = await together(context, command);
-    await client.gives({ armed: false });
+    expect(await client.does('armed')).toBe(false);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: null }));
-    await client.gives({ beat: false, armed: false, 'armed BTC_USDT': true, 'armed ETH_USDT': false });
-    await client.gives({ 'armed SOL_USDT': false, 'armed toString': false });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('armed')).toBe(false);
+    expect(await client.does('armed BTC_USDT')).toBe(true);
+    expect(await client.does('armed ETH_USDT')).toBe(false);
+    expect(await client.does('armed SOL_USDT')).toBe(false);
+    expect(await client.does('armed toString')).toBe(false);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 50 }, { marketsOmitted: 1 }));
-    await client.gives({ beat: true, armed: true, 'armed SOL_USDT': true, problem: null });
+    expect(await client.does('beat')).toBe(true);
+    expect(await client.does('armed')).toBe(true);
+    expect(await client.does('armed SOL_USDT')).toBe(true);
+    expect(await client.does('problem')).toBe(null);
   });
 
   test('believes an answer no longer than it promised, also while the next beat waits for its own', async (context) => {
     const { server, client } = await together(context, command, { waitSeconds: 2 });
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 1.5 }));
-    await client.gives({ beat: true });
+    expect(await client.does('beat')).toBe(true);
     server.answer('never');
     await sleep(1000);
-    await client.gives({ 'during 0.7': [false, false], 'armed ETH_USDT': false });
+    expect(await client.does('during 0.7')).toEqual([false, false]);
+    expect(await client.does('armed ETH_USDT')).toBe(false);
   });
 
   test('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
@@ -101,18 +107,21 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     const endless = { body: `{"armed":true,"counted":true,"more":"${'x'.repeat(3 << 20)}"}` };
     for (const how of [503, { body: '' }, { body: '[]' }, { body: '7' }, endless] as const) {
       server.answer(armedFor({ BTC_USDT: 50 }));
-      await client.gives({ beat: true });
+      expect(await client.does('beat')).toBe(true);
       server.answer(how);
-      await client.gives({ beat: false, armed: false, problem: expect.any(String) });
+      expect(await client.does('beat')).toBe(false);
+      expect(await client.does('armed')).toBe(false);
+      expect(await client.does('problem')).toEqual(expect.any(String));
     }
     const odd = ['{"BTC_USDT":null}', '{"BTC_USDT":5}', 'null', '"x"', '{"BTC_USDT":{"armed":true}}'];
     for (const markets of odd) {
       server.answer({ body: `{"armed":true,"counted":true,"markets":${markets}}` });
-      await client.gives({ beat: false });
+      expect(await client.does('beat')).toBe(false);
     }
     await server.close();
-    const problem = expect.stringMatching(/^no answer from unix:\//);
-    await client.gives({ beat: false, goodbye: false, problem });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('goodbye')).toBe(false);
+    expect(await client.does('problem')).toMatch(/^no answer from unix:\//);
     expect(client.said()).toContain('no answer from unix:');
   });
 
@@ -121,12 +130,13 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     async (waitSeconds, context) => {
       const { server, client } = await together(context, command, { waitSeconds });
       server.answer(armedFor({ BTC_USDT: 50 }));
-      await client.gives({ beat: true });
+      expect(await client.does('beat')).toBe(true);
       server.answer('never');
       const startMs = performance.now();
-      await client.gives({ beat: false, problem: expect.stringMatching(/timed out$/) });
+      expect(await client.does('beat')).toBe(false);
       // The machine may be busy.
       expect(performance.now() - startMs).toBeLessThan(6500);
+      expect(await client.does('problem')).toMatch(/timed out$/);
     },
   );
 
@@ -137,7 +147,7 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     });
     await client.does('armed');
     const startMs = performance.now();
-    await client.gives({ beat: false });
+    expect(await client.does('beat')).toBe(false);
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
@@ -151,20 +161,23 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
       const head = `HTTP/1.1 ${heads.shift()}\r\n\r\n`;
       connection.once('data', () => connection.end(head + body));
     });
-    await client.gives({ beat: false });
-    await client.gives({ beat: false, problem: expect.stringMatching(/^no answer from unix:/) });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('beat')).toBe(false);
     expect(heads).toEqual([]);
+    expect(await client.does('problem')).toMatch(/^no answer from unix:/);
   });
 
   test('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
     const { server, client } = await together(context, command, { waitSeconds: Number.POSITIVE_INFINITY });
     server.answer(true);
-    await client.gives({ beat: true, problem: null, 'goodbye 1.23456789': true, 'goodbye Infinity': true });
+    expect([await client.does('beat'), await client.does('problem')]).toEqual([true, null]);
+    for (const seconds of ['1.23456789', 'Infinity'])
+      expect(await client.does(`goodbye ${seconds}`), seconds).toBe(true);
   });
 
   test('takes no address that is none', async (context) => {
     const client = drive(context, command, { KILLSWITCHD_CONTROL: 'unix:/nowhere' });
-    await client.gives({ 'at 127.0.0.1:1': false });
+    expect(await client.does('at 127.0.0.1:1')).toBe(false);
     for (const control of ['http://127.0.0.1:1', '127.0.0.1', 'a b:1', 'unix:control.sock', '::1:17478'])
       expect(await client.does(`at ${control}`), control).toContain('allowed: unix:/PATH or HOST:PORT');
   });
@@ -172,8 +185,9 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   test('says once why a beat does not count', async (context) => {
     const { server, client } = await together(context, command, { raises: true });
     server.answer({ body: '{"armed":false,"counted":false,"why":"the mode is file","markets":{}}' });
-    await client.gives({ beat: false });
-    await client.gives({ beat: false, problem: 'the beat did not count: the mode is file' });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('problem')).toBe('the beat did not count: the mode is file');
     expect(client.said().split('the mode is file')).toHaveLength(2);
   });
 
@@ -182,41 +196,46 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     writeFileSync(tokenFile, 'T7-the.token_of+this/test=9876543210\r\n');
     const server = await serveBeats(context, null);
     const env = { KILLSWITCHD_CONTROL: server.control, KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile };
-    const itself = { KILLSWITCHD_BOT: 'maker', http_proxy: 'http://127.0.0.1:9' };
-    const client = drive(context, command, { ...env, ...itself }, { raises: true });
+    const client = drive(context, command, { ...env, KILLSWITCHD_BOT: 'maker' }, { raises: true });
     server.answer(401);
-    const refused = 'KillSwitchError: the token is not the right one';
-    await client.gives({ beat: refused, 'wait_armed 0.1': refused });
-    const authorization = 'Bearer T7-the.token_of+this/test=9876543210';
-    expect(server.received[0]).toMatchObject({ bot: 'maker', authorization });
+    expect(await client.does('beat')).toBe('KillSwitchError: the token is not the right one');
+    expect(server.received[0]).toMatchObject({
+      bot: 'maker',
+      authorization: 'Bearer T7-the.token_of+this/test=9876543210',
+    });
+    expect(await client.does('wait_armed 0.1')).toBe('KillSwitchError: the token is not the right one');
     await server.close();
-    await client.gives({ fail: expect.stringMatching(/^KillSwitchError: no answer from 127.0.0.1:/) });
+    expect(await client.does('fail')).toMatch(/^KillSwitchError: no answer from 127.0.0.1:/);
     expect(client.said()).not.toContain('T7-');
   });
 
   test('waits until all markets are armed, and no longer than it was told', async (context) => {
     const { server, client } = await together(context, command);
-    await client.gives({ 'wait_armed 0.2': false });
+    expect(await client.does('wait_armed 0.2')).toBe(false);
     const waiting = client.does('wait_armed');
     server.answer(armedFor({ BTC_USDT: 50 }));
     expect(await waiting).toBe(true);
-    await client.gives({ armed: true });
+    expect(await client.does('armed')).toBe(true);
     server.answer('never');
     const startMs = performance.now();
-    await client.gives({ 'wait_armed 0.2': false });
+    expect(await client.does('wait_armed 0.2')).toBe(false);
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   test('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
     const { server, client } = await together(context, command);
     server.answer(true);
-    await client.gives({ beat: true, 'leave broken': 'raised: broken', armed: false });
-    await client.gives({ leave: null, 'goodbye 5': true, fail: true });
+    expect(await client.does('beat')).toBe(true);
+    expect(await client.does('leave broken')).toBe('raised: broken');
+    expect(await client.does('armed')).toBe(false);
+    expect(await client.does('leave')).toBe(null);
+    expect(await client.does('goodbye 5')).toBe(true);
+    expect(await client.does('fail')).toBe(true);
     const heard = ['/v1/beat 1', '/v1/fail 2', '/v1/goodbye 3', '/v1/goodbye 4', '/v1/fail 5'];
     expect(server.received.map(({ word, seq }) => `${word} ${seq}`)).toEqual(heard);
     server.answer({ body: '{"counted":true,"done":false,"markets":[{"says":"the exchange is away"}]}' });
-    const problem = expect.stringContaining('the exchange is away');
-    await client.gives({ 'goodbye 5': false, problem });
+    expect(await client.does('goodbye 5')).toBe(false);
+    expect(await client.does('problem')).toContain('the exchange is away');
   });
 });
 

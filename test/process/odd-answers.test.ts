@@ -84,7 +84,9 @@ test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s i
 
 test.concurrent.for(['increasing', 'window'])(
   'a market that is never answered keeps the only connection from no other one (nonce: %s)',
-  { timeout: 60_000 },
+  {
+    timeout: 60_000,
+  },
   async (nonce, context) => {
     const { exchange } = await guard(context, {
       markets: ['SICK_USDT', 'WELL_USDT'],

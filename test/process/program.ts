@@ -149,15 +149,6 @@ export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'
   return (await program.exit()).code;
 }
 
-/** Sends the signal every few milliseconds until the process has ended; the exit code. */
-export async function storm(program: Program, signal: NodeJS.Signals): Promise<number | null> {
-  while (!program.hasExited()) {
-    program.signal(signal);
-    await sleep(3);
-  }
-  return (await program.exit()).code;
-}
-
 /**
  * For how long these processes were ready to run so far while the machine ran others, in milliseconds: so much later may
  * come what they do, and it is none of their doing. 0 where the system does not tell.

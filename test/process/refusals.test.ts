@@ -46,28 +46,36 @@ describe.concurrent('an exchange that refuses everything and is well again', { t
   });
 });
 
-// With rising nonces, each request waits for the one before in any case.
-test.concurrent('a key that the exchange refuses leaves the daemon up and not ready, is shown once a minute at most, and is read again from its file within seconds', {
-  timeout: 60_000,
-}, async (context) => {
-  const config = { exchange: { nonce: 'window' } };
-  const guarding = { markets: MARKETS, config, secret: 'not-the-secret' };
-  const { exchange, daemon } = await beginGuard(context, guarding);
-  await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
-  await sleep(5000);
-  expect(ofKind(await exchange.events(), 'request-refused')).toHaveLength(1);
-  expect((await daemon.get('/readyz')).status).toBe(503);
-  expect((await daemon.get('/livez')).status).toBe(200);
-  expect(await daemon.metric('killswitch_authorised')).toBe(0);
-  expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
+describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
+  // With rising nonces, each request waits for the one before in any case.
+  test('leaves the daemon up and not ready, and is shown once a minute at most', async (context) => {
+    const config = { exchange: { nonce: 'window' } };
+    const guarding = { markets: MARKETS, config, secret: 'not-the-secret' };
+    const { exchange, daemon } = await beginGuard(context, guarding);
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+    await sleep(5000);
+    expect(ofKind(await exchange.events(), 'request-refused')).toHaveLength(1);
+    expect((await daemon.get('/readyz')).status).toBe(503);
+    expect((await daemon.get('/livez')).status).toBe(200);
+    expect(await daemon.metric('killswitch_authorised')).toBe(0);
+    expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
+    expect(await endBy(daemon)).toBe(0);
+  });
 
-  const writtenMs = Date.now();
-  writeFileSync(daemon.secretFile, `${DEMO.secret}\n`);
-  const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);
-  expect(Date.parse(read.time) - writtenMs).toBeLessThan(2500);
-  await firstRenewalsAfter(exchange, MARKETS, 0);
-  expect(daemon.logged('secrets-changed')).toHaveLength(1);
-  expect(daemon.stdout()).not.toContain(DEMO.secret);
+  test('because it was changed is read again from its file within seconds, and everything is armed without a restart', async (context) => {
+    const { stage, exchange, daemon } = await guard(context, { markets: MARKETS });
+    await exchange.addFaults(UNAUTHORISED);
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+    await exchange.end();
+    const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: 'the-next-secret' });
+    const writtenMs = Date.now();
+    writeFileSync(daemon.secretFile, 'the-next-secret\n');
+    const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);
+    expect(Date.parse(read.time) - writtenMs).toBeLessThan(2500);
+    await firstRenewalsAfter(changed, MARKETS, 0);
+    expect(daemon.logged('secrets-changed')).toHaveLength(1);
+    expect(daemon.stdout()).not.toContain('the-next-secret');
+  });
 });
 
 /** What a daemon with the same key did while the clock of its host was ahead. */

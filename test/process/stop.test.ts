@@ -2,8 +2,9 @@ import { chmodSync, copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
+import { begin } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
-import { endBy, eventually, said, sleep, storm } from './program.ts';
+import { endBy, eventually, type Program, said, sleep } from './program.ts';
 import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
@@ -23,8 +24,16 @@ async function hung(scope: Scope, prefix: readonly string[] = []) {
   return played;
 }
 
+/** Sends the signal every few milliseconds until the process has ended. */
+async function storm(program: Program, signal: NodeJS.Signals): Promise<void> {
+  while (!program.hasExited()) {
+    program.signal(signal);
+    await sleep(3);
+  }
+}
+
 describe.concurrent('a stop', { timeout: 60_000 }, () => {
-  test('deletes exactly the timers that the daemon armed, under a storm of signals as well; keep leaves them alone, handoff renews them once more', async (context) => {
+  test('deletes exactly the timers that the daemon armed; keep leaves them alone, handoff renews them once more', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     await exchange.placeOrders(...MARKETS.map((market) => ({ market, type: 'spot' as const })));
@@ -38,7 +47,7 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
       const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS, config });
       await daemon.ready();
       const before = renewalsOf(await exchange.events(), 'AAA_USDT').length;
-      expect(await (policy === 'delete' ? storm(daemon, 'SIGTERM') : endBy(daemon))).toBe(0);
+      expect(await endBy(daemon)).toBe(0);
       expect(daemon.stderr()).toBe('');
       expect(await deletedIn(exchange)).toEqual(policy === 'delete' ? MARKETS : []);
       const renewed = renewalsOf(await exchange.events(), 'AAA_USDT').length - before;
@@ -63,7 +72,8 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
       daemon.signal('SIGTERM');
       const askedMs = performance.now();
       while (!daemon.hasExited() && daemon.logged('stopped').length === 0) await sleep(1);
-      expect(await storm(daemon, 'SIGINT'), said(daemon)).toBe(75);
+      await storm(daemon, 'SIGINT');
+      expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 75 });
       // 3 s for everything else, and what a busy machine adds.
       expect(performance.now() - askedMs).toBeLessThan((budgetSeconds + 5) * 1000);
       const [stopped] = daemon.logged('stopped');
@@ -155,9 +165,32 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
       for (const market of others) expect(daemon.stderr()).not.toContain(market);
     },
   );
+
+  test('while its bot lives waits for a sign of it, deletes every timer, and ends with 0', async (context) => {
+    const file = join(stageFor(context).directory, 'bot.alive');
+    startProcess(context, process.execPath, ['test/process/bot.ts', 'file', file]);
+    const liveness = { mode: 'file', file, ttlSeconds: 15 };
+    const { exchange, daemon } = await guard(context, { timeoutSeconds: 6, config: { liveness } });
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
+    expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
+  });
 });
 
 describe.concurrent('the exit code of a stop is', { timeout: 60_000 }, () => {
+  test('0 under a storm of the same signal until the end', async (context) => {
+    const { daemon } = await guard(context, { markets: ['AAA_USDT'] });
+    await storm(daemon, 'SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
+  });
+
+  test("the bot's with exec, under the same storm", async (context) => {
+    const { daemon } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
+    await storm(daemon, 'SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 3, signal: null });
+  });
+
   test('0 where the file of Node is gone and every thread hangs, and an earlier SIGUSR1 opens no debugger', async (context) => {
     const { node, prefix } = ownNode(context);
     const { daemon } = await hung(context, prefix);
