@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -40,7 +40,7 @@ export async function daemonAt(
   answer: (asked: Asked) => Reply,
 ) {
   const asked: Asked[] = [];
-  const server = createServer(async (request, response) => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request);
     const { method = '', url: path = '', headers } = request;
     const one = { method, path, headers, body: body === '' ? null : (JSON.parse(body) as unknown) };
@@ -50,7 +50,8 @@ export async function daemonAt(
     const type = reply.json === undefined ? 'text/plain' : 'application/json';
     response.writeHead(reply.status ?? 200, { 'content-type': type });
     response.end(reply.text ?? `${JSON.stringify(reply.json)}\n`);
-  });
+  };
+  const server = createServer((request, response) => void serve(request, response));
   const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
   if (socket === null) server.listen(0, '127.0.0.1');
   else server.listen(socket);

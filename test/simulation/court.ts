@@ -146,12 +146,12 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     begin: (by: Incarnation) => void pagesOf(by),
     of,
     /** A daemon that does not name a bot any more does not hear it. */
-    dismiss(by: Incarnation, bot: number): void {
+    dismiss: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
       page.staysDead = page.untilMs < nowMs() && page.goodbyeUntilMs !== ENDLESS_MS;
     },
     /** The daemon hears of a bot for the first time, or of one that it has forgotten: its start-up grace begins. */
-    introduce(by: Incarnation, bot: number): void {
+    introduce: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
       if (page.staysDead) return;
       takeBackGoodbye(by, bot);
