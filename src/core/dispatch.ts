@@ -277,8 +277,10 @@ function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   const answerMs = market.answerMs ?? 0;
   if (!state.key.accepted) return patienceMs;
   // A whole exchange that is slow is no reason for more connections than are configured.
-  if (state.settings.nonce === 'window')
-    return fresh ? 0 : Math.max(patienceMs, usualMs(state.answerMs ?? 0));
+  if (state.settings.nonce === 'window') {
+    const laneMs = Math.max(patienceMs, usualMs(state.answerMs ?? 0));
+    return fresh || answerMs > laneMs ? 0 : laneMs;
+  }
   if (answerMs <= patienceMs) return fresh ? 0 : patienceMs;
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
   return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;

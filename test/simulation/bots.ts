@@ -23,7 +23,8 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     fleet.running.get(host.daemon) === host && host.bots.has(bot);
   /** From this moment the bot's life counts; when the daemon hears of it is another matter. */
   function testify(host: Incarnation, bot: number): void {
-    if (!plan.watched || !knows(host, bot)) return;
+    // A file is touched, and a process runs, whether the daemon looks or not.
+    if (!plan.watched || fleet.running.get(host.daemon) !== host) return;
     judge.onEvidence(host, bot, 'beat', timeline.nowMs());
     judge.onBack(host, bot);
   }

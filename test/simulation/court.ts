@@ -154,7 +154,6 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     introduce: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
       if (page.staysDead) return;
-      takeBackGoodbye(by, bot);
       if (watched) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
     },
     /** True where the word before holds no more: the first beat after another word, or a failure. */

@@ -215,8 +215,7 @@ const drawMixed: Shape = (draw, plan) => {
     .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
     .map((kind) => drawFault(draw, kind, plan));
   const onLapse = draw.chance(0.3) ? ('hold' as const) : ('rearm' as const);
-  const connections = draw.chance(0.2) ? draw.pick([8, 16]) : 64;
-  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse, connections };
+  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse };
   return withFaults(cadenced, [...plan.faults, ...more]);
 };
 
