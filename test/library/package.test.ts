@@ -43,7 +43,7 @@ let packed: readonly string[];
 async function run(file: string, args: readonly string[], cwd: string, env: object = {}): Promise<string> {
   const path = [dirname(process.execPath), join(MODULES, '.bin'), process.env['PATH']].join(delimiter);
   const given = { NODE_COMPILE_CACHE: join(folder, 'compiled'), ...env, PATH: path };
-  const options = { cwd, timeout: 120_000, env: { ...process.env, ...given } };
+  const options = { cwd, timeout: 220_000, env: { ...process.env, ...given } };
   try {
     // A compiler lets what waits for an answer beside it go first.
     return (await runFile('nice', ['-n', '5', file, ...args], options)).stdout;
