@@ -453,8 +453,8 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
   const sentMs = state.now.monoMs - event.latencyMs;
-  // One that was sent before the last that told something, and is given up only now, is no news.
-  if (!event.ok && sentMs < base.pingedMs) return;
+  // One that was sent before the last that told something, and is given up only now, is counted, and no news.
+  if (!event.ok && sentMs < base.pingedMs) return say(out, { ...event, changed: false });
   base.pingedMs = sentMs;
   const changed = base.ping?.ok !== event.ok;
   const cameBack = base.ping?.ok === false && event.ok;
