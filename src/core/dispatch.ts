@@ -104,8 +104,9 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   const refused = state.key.refusal.said;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
+    const { nextAttemptId } = state;
     if (!send(state, market, base, true, out)) return;
-    noteProbe(state, base);
+    noteProbe(state, base, state.nextAttemptId > nextAttemptId);
   }
   const left: MarketState[] = [];
   let isFull = false;
@@ -397,12 +398,12 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   return probes;
 }
 
-/** A probe that had to wait for a lane or a token has not been made yet. */
-function noteProbe(state: CoreState, { outage }: BaseState): void {
+/** What needs no request any more, or waits for its own, has not shown the key: that is done soon. */
+function noteProbe(state: CoreState, { outage }: BaseState, isWritten: boolean): void {
   if (state.key.refusal.said !== null) {
-    state.key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
+    state.key.nextProbeMs = state.now.monoMs + (isWritten ? gapToKeyProbeMs(state) : SHORTEST_GAP_MS);
   } else if (outage !== null) {
-    outage.probes += 1;
+    if (isWritten) outage.probes += 1;
     outage.probedMs = state.now.monoMs;
   }
 }

@@ -38,6 +38,7 @@ test.concurrent('answers out of a cache keep no timer in sight that has fired, a
   for (let look = 0; look < 6; look += 1) {
     const { status, body } = await daemon.get('/readyz?verbose');
     expect(status, body).toBe(503);
+    expect((await daemon.get('/livez')).status).toBe(200);
     await sleep(500);
   }
   expect(daemon.marketsLogged('overdue')).toEqual(['M0_USDT', 'M1_USDT']);
