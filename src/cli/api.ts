@@ -85,7 +85,7 @@ async function call(named: string | undefined, json: string, flags: Flags, edge:
   } catch (error) {
     const failure = describeFailure(error);
     if (flags.json === true) print({ error: failure.error });
-    throw new CommandError(failure.exitCode, failure.sentence, { cause: error });
+    throw new CommandError(failure.exitCode, failure.sentence);
   } finally {
     await client?.close();
   }

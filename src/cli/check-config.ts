@@ -173,7 +173,7 @@ async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: E
   const client = createControlClient({ kind, address, token: null }, edge);
   const path = kind === 'web' ? '/livez?verbose' : '/v1/health';
   try {
-    const { text, said, error } = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
+    const { text, said, error } = await client.ask(path, ANSWER_WITHIN_MS);
     return kind === 'web' ? text.includes('livez check ') : error !== null || 'live' in (said ?? {});
   } catch {
     return false;

@@ -6,28 +6,12 @@ import { codeOf, isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
 import { attempt, CommandError, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
 
-/** What a daemon answered. Its texts come from outside: show them through `plain`. */
-export interface Answer {
-  readonly status: number;
-  readonly text: string;
-  /** The JSON object that the text is; null where it is none, or tells an error. */
-  readonly said: Readonly<Record<string, unknown>> | null;
-  readonly error: Readonly<Record<string, unknown>> | null;
-}
-
-interface Question {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly body?: object;
-  readonly withinMs: number;
-}
-
 export type ControlClient = ReturnType<typeof createControlClient>;
 
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
-const unreachable = (why: string, cause?: unknown) => new CommandError(EXIT.unreachable, why, { cause });
+const unreachable = (why: string) => new CommandError(EXIT.unreachable, why);
 
 /** The sender is sent along: the daemon writes it into its log with a command. */
 export function createControlClient(
@@ -42,19 +26,22 @@ export function createControlClient(
     'user-agent': `killswitchd (${sender})`,
     ...(token !== null && { authorization: `Bearer ${token}` }),
   };
-  /** Any status is an answer; rejects with a `CommandError` where there is none. Each has a connection of its own. */
-  async function ask({ method, path, body, withinMs }: Question): Promise<Answer> {
-    const headers = body === undefined ? usual : { ...usual, 'content-type': 'application/json' };
-    const outgoing = request({ ...where, path, method, agent: false, headers });
+  /**
+   * Sends the body, or asks without one. Any status is an answer; rejects with a `CommandError` where there is none. Each
+   * has a connection of its own.
+   */
+  async function ask(path: string, withinMs: number, body?: object): Promise<Answer> {
+    const isOrder = body !== undefined;
+    const headers = isOrder ? { ...usual, 'content-type': 'application/json' } : usual;
+    const outgoing = request({ ...where, path, method: isOrder ? 'POST' : 'GET', agent: false, headers });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
     const answered = receive(outgoing);
-    outgoing.end(body === undefined ? '' : JSON.stringify(body));
+    outgoing.end(isOrder ? JSON.stringify(body) : '');
     // A command may have arrived although its answer did not.
-    const doubt =
-      method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
+    const doubt = isOrder ? '; what was asked for may have been done: killswitchd status tells' : '';
     const answer = await within(clock, withinMs, answered).catch((error: unknown) => {
-      throw unreachable(explain(error, address, doubt), error);
+      throw unreachable(explain(error, address, doubt));
     });
     if (answer !== null) return answer;
     outgoing.destroy();
@@ -64,13 +51,17 @@ export function createControlClient(
   return { kind, at, ask };
 }
 
-async function receive(outgoing: ClientRequest): Promise<Answer> {
+/** What a daemon answered. Its texts come from outside: show them through `plain`. */
+export type Answer = Awaited<ReturnType<typeof receive>>;
+
+async function receive(outgoing: ClientRequest) {
   const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
   const bytes = await readAtMost(incoming, MOST_BYTES);
   if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
   const text = bytes.toString('utf8');
   const json = attempt<unknown>(() => JSON.parse(text), null);
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
+  /** The JSON object that the text is; null where it is none, or tells an error. */
   const said = isRecord(json) && error === null ? json : null;
   return { status: incoming.statusCode ?? 0, text, said, error };
 }

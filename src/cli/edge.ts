@@ -80,8 +80,8 @@ export class CommandError extends Error {
   override readonly name: string = 'CommandError';
   readonly exitCode: ExitCode;
 
-  constructor(exitCode: ExitCode, message = '', options?: ErrorOptions) {
-    super(message, options);
+  constructor(exitCode: ExitCode, message = '') {
+    super(message);
     this.exitCode = exitCode;
   }
 }

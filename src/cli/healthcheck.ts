@@ -60,7 +60,7 @@ async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
   const query = new URLSearchParams(asked).toString();
   const page = isWeb ? `/${wanted}z` : '/v1/health';
   const path = query === '' ? page : `${page}?${query}`;
-  const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
+  const answer = await client.ask(path, ANSWER_WITHIN_MS);
   const why = isWeb ? whyNotByWeb(answer, at) : whyNot(answer, wanted, withoutBots, at);
   const what = bot === undefined ? wanted : `${wanted} for the bot ${bot}`;
   if (why !== null) throw new CommandError(EXIT.unreachable, `the daemon at ${at} is not ${what}: ${why}`);

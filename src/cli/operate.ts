@@ -125,7 +125,7 @@ async function carryOut(client: ControlClient, path: string, body: { waitSeconds
   count(0);
   try {
     // The daemon answers when its wait is over; a little later it is given up.
-    return await client.ask({ method: 'POST', path, body, withinMs: waitSeconds * 1000 + ANSWER_WITHIN_MS });
+    return await client.ask(path, waitSeconds * 1000 + ANSWER_WITHIN_MS, body);
   } finally {
     cancel();
     screen?.write(CLEAR_LINE);
@@ -181,7 +181,7 @@ function reportProgress(
 /** Sends an order that is carried out at once; what the reply says under the key. */
 async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
   const client = await connect(flags, edge);
-  const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
+  const answer = await client.ask(path, ANSWER_WITHIN_MS, body);
   const said = answer.said?.[key];
   if (typeof said === 'string' || Array.isArray(said)) return said;
   throw refusal(answer, client.at);

@@ -58,7 +58,7 @@ type Look = Awaited<ReturnType<typeof lookAt>>;
 /** Asks for the status once; throws a `CommandError` where there is none to be had. */
 export async function lookAt(client: ControlClient) {
   const path = client.kind === 'web' ? '/api/v1/status' : '/v1/status';
-  const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
+  const answer = await client.ask(path, ANSWER_WITHIN_MS);
   const { said, text, status } = answer;
   const isThere = (key: string) => Array.isArray(said?.[key]);
   if (status !== 200 || !['markets', 'bots', 'bases', 'notReady'].every(isThere))

@@ -168,10 +168,9 @@ describe('a daemon that is not there', () => {
     const { address } = await daemonAt({}, () => () => {});
     const place = await findControl({ control: address }, {});
     const client = createControlClient(place, { clock: createSystemClock(), sender: 'a test' });
-    const ask = (method: 'GET' | 'POST') => client.ask({ method, path: '/', withinMs: 100 });
     const message = expect.stringMatching(/has not answered within 0\.1 s$/);
-    await expect(ask('GET')).rejects.toMatchObject({ exitCode: 69, message });
-    await expect(ask('POST')).rejects.toThrow(/may have been done: killswitchd status tells$/);
+    await expect(client.ask('/', 100)).rejects.toMatchObject({ exitCode: 69, message });
+    await expect(client.ask('/', 100, {})).rejects.toThrow(/may have been done: killswitchd status tells$/);
   });
 });
 
