@@ -20,7 +20,7 @@ import { addReadingFlags, type ControlFlags, findReadable } from './control-addr
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, onStop, pause } from './edge.ts';
 import type { Given } from './flags.ts';
-import { type Column, cells, type Line, layOut, paint, wantsColour } from './terminal.ts';
+import { type Column, type Line, layOut, paint, wantsColour } from './terminal.ts';
 
 type Flags = ControlFlags & Given<'web', 'json' | 'watch' | 'all'>;
 
@@ -146,9 +146,9 @@ function renderStatus(seen: StatusDocument, { width, limit, at }: StatusView): L
     ...describeDaemon(seen, at),
     [],
     ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), width)),
-    ...(leftOut === 0 ? [] : [cells('idle', `${left}${worse}.`)]),
+    ...(leftOut === 0 ? [] : [[[`${left}${worse}.`, 'idle']] as Line]),
     [],
-    ...stop.map((line) => cells(null, line)),
+    ...stop.map((line) => [line]),
   ];
 }
 
@@ -162,26 +162,23 @@ function describeDaemon(seen: StatusDocument, at: string): Line[] {
   const advice = `Check the orders, then: killswitchd ack${only} (without control.listen: restart the daemon)`;
   const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
   return [
-    [
-      { text: `killswitchd ${seen.version}`, tone: 'strong' },
-      { text: `, up ${seconds(seen.now - seen.startedAt)}, at ${at}` },
-    ],
-    [{ text: `${sentence}.`, tone }, { text: rest === '' ? '' : ` ${rest}.` }],
-    seen.ready
-      ? cells('ok', 'Ready')
-      : [{ text: 'Not ready', tone: 'bad' }, { text: `: ${first ?? 'it does not say why'}` }],
-    ...others.map((reason) => cells(null, `  ${reason}`)),
-    ...(more > 0 ? [cells(null, `  and ${sayCount(more, 'more reason')}`)] : []),
-    ...shown.map((one) => cells('bad', `Orders of ${one.market} ${sayCancelled(one, seen.now)}`)),
-    ...(seen.cancellationCount > shown.length ? [cells('bad', `  and ${unnamed}`)] : []),
-    ...(seen.cancellationCount > 0 ? [cells(null, advice)] : []),
+    [[`killswitchd ${seen.version}`, 'strong'], `, up ${seconds(seen.now - seen.startedAt)}, at ${at}`],
+    [[`${sentence}.`, tone], rest === '' ? '' : ` ${rest}.`],
+    seen.ready ? [['Ready', 'ok']] : [['Not ready', 'bad'], `: ${first ?? 'it does not say why'}`],
+    ...others.map((reason) => [`  ${reason}`]),
+    ...(more > 0 ? [[`  and ${sayCount(more, 'more reason')}`]] : []),
+    ...shown.map((one): Line => [[`Orders of ${one.market} ${sayCancelled(one, seen.now)}`, 'bad']]),
+    ...(seen.cancellationCount > shown.length ? [[[`  and ${unnamed}`, 'bad']] as Line] : []),
+    ...(seen.cancellationCount > 0 ? [[advice]] : []),
     ...seen.bases.map(describeBase),
     [
-      { text: sayCount(seen.markets.length, 'market') },
-      ...states.flatMap(([state, markets], index) => [
-        { text: index === 0 ? ': ' : ', ' },
-        { text: `${sayCount(markets.length)} ${state}`, tone: toneOf(state) },
-      ]),
+      sayCount(seen.markets.length, 'market'),
+      ...states.flatMap(
+        ([state, markets], index): Line => [
+          index === 0 ? ': ' : ', ',
+          [`${sayCount(markets.length)} ${state}`, toneOf(state)],
+        ],
+      ),
     ],
   ];
 }
@@ -192,7 +189,7 @@ function describeBase(base: StatusDocument['bases'][number]): Line {
   const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
   const why = lastProblem === null ? '' : `: ${lastProblem}`;
   const more = word === 'up' ? ping : why;
-  return [{ text: `Exchange ${url}: ` }, { text: word, tone: toneOf(word) }, { text: more }];
+  return [`Exchange ${url}: `, [word, toneOf(word)], more];
 }
 
 function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {

@@ -4,11 +4,8 @@ import type { Edge } from './edge.ts';
 /** What a piece of text means; on a terminal its colour. */
 export type Tone = 'ok' | 'warn' | 'bad' | 'idle' | 'strong';
 
-export interface Piece {
-  readonly text: string;
-  readonly tone?: Tone | null;
-}
-
+type Toned = readonly [text: string, tone: Tone | null];
+export type Piece = string | Toned;
 export type Line = readonly Piece[];
 
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
@@ -20,8 +17,6 @@ export type Column<Row> = readonly [
   toneOf?: (row: Row) => Tone | null,
 ];
 
-export const cells = (tone: Tone | null, text: string): Line => [{ text, tone }];
-
 const GAP = '  ';
 /** How narrow the first and the last column may be made by cutting their texts. */
 const LEAST = 10;
@@ -30,11 +25,11 @@ const LEAST = 10;
 export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): Line[] {
   let kept = columns
     .map(([title, { right = false, keep = Number.POSITIVE_INFINITY }, textOf, toneOf]) => {
-      const cells = rows.map((row) => ({ text: textOf(row), tone: toneOf?.(row) ?? null }));
-      const wide = cells.reduce((most, { text }) => Math.max(most, lengthOf(text)), title.length);
-      return { lines: [{ text: title, tone: 'idle' as const }, ...cells], wide, right, keep };
+      const cells = rows.map((row): Toned => [textOf(row), toneOf?.(row) ?? null]);
+      const wide = cells.reduce((most, [text]) => Math.max(most, lengthOf(text)), title.length);
+      return { lines: [[title, 'idle'] as Toned, ...cells], wide, right, keep };
     })
-    .filter(({ lines }) => lines.slice(1).some(({ text }) => text !== ''));
+    .filter(({ lines }) => lines.slice(1).some(([text]) => text !== ''));
   const total = (wides: readonly number[]) =>
     wides.reduce((sum, wide) => sum + wide, GAP.length * (wides.length - 1));
   const isOuter = (index: number) => index === 0 || index === kept.length - 1;
@@ -50,11 +45,11 @@ export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[
   }
   return ['', ...rows].map((_row, at) =>
     kept.flatMap(({ lines, wide, right }, index) => {
-      const { text, tone } = lines[at] ?? { text: '', tone: null };
+      const [text, tone] = lines[at] ?? ['', null];
       const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
       const shown = clip(text, wide);
-      const piece = { text: right ? space + shown : shown + space, tone };
-      return index === 0 ? [piece] : [{ text: GAP }, piece];
+      const piece: Piece = [right ? space + shown : shown + space, tone];
+      return index === 0 ? [piece] : [GAP, piece];
     }),
   );
 }
@@ -70,14 +65,15 @@ const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31
 
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
 export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFINITY): string {
-  const text = line.map((piece) => piece.text).join('');
+  const pieces = line.map((piece): Toned => (typeof piece === 'string' ? [piece, null] : piece));
+  const text = pieces.map(([part]) => part).join('');
   const whole = lengthOf(text.trimEnd());
   let room = whole > width ? width - 1 : whole;
   let painted = '';
-  for (const { text, tone } of line) {
+  for (const [text, tone] of pieces) {
     const part = Array.from(text).slice(0, room).join('');
     room -= lengthOf(part);
-    const isColoured = colour && tone != null && part.trim() !== '';
+    const isColoured = colour && tone !== null && part.trim() !== '';
     painted += isColoured ? `\u001b[${COLOURS[tone]}m${part}\u001b[0m` : part;
   }
   return whole > width ? `${painted}…` : painted;
@@ -113,9 +109,9 @@ export function createTimeline(edge: Edge) {
   const columns = () => screen?.size().columns ?? Number.POSITIVE_INFINITY;
   const stamp = () => `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
   const lineOf = (time: string, who: string, text: string, tone: Tone | null): Line => [
-    { text: time, tone: 'idle' },
-    { text: who.padEnd(WHO_WIDTH), tone: 'strong' },
-    { text, tone },
+    [time, 'idle'],
+    [who.padEnd(WHO_WIDTH), 'strong'],
+    [text, tone],
   ];
   function out(line: Line): void {
     if (drawn) screen?.write(CLEAR_LINE);
@@ -133,7 +129,7 @@ export function createTimeline(edge: Edge) {
     /** Lines without time, set off from those before: a title, or closing words. */
     title(...texts: readonly string[]): void {
       out([]);
-      for (const part of texts.flatMap((text) => wrap(text, columns()))) out(cells('strong', part));
+      for (const part of texts.flatMap((text) => wrap(text, columns()))) out([[part, 'strong']]);
     },
     exchange: speaker('Exchange'),
     daemon: speaker('Daemon'),
