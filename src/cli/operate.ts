@@ -95,8 +95,7 @@ async function operate(does: CommandName, markets: readonly string[], flags: Fla
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
   else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
-  const fails = ({ state }: MarketProgress) => state === 'impossible';
-  edge.finish(reportProgress(does, progress, flags, edge, { otherwise: 'not done: see why above', fails }));
+  edge.finish(reportProgress(does, progress, flags, edge));
 }
 
 /** Asks whoever sits at the terminal. Throws where there is nobody, or no yes. */
@@ -152,16 +151,12 @@ function readProgress(answer: Answer, at: string) {
 const unknownAnswer = (at: string) =>
   new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
 
-/**
- * Prints a sentence per market, those that are not done last and on standard error, and counts them; `otherwise` is
- * said of those of which it is impossible. Returns the exit code; `fails` tells of which markets it is 69.
- */
+/** Prints a sentence per market, those that are not done last and on standard error, and counts them. Returns the exit code. */
 function reportProgress(
-  what: string,
+  what: CommandName | 'reload',
   progress: readonly MarketProgress[],
   { json, wait }: Flags,
   edge: Edge,
-  { otherwise, fails }: { readonly otherwise: string; readonly fails: (one: MarketProgress) => boolean },
 ): ExitCode {
   const { done = [], waiting = [], impossible = [] } = Object.groupBy(progress, ({ state }) => state);
   if (json !== true) {
@@ -173,8 +168,10 @@ function reportProgress(
       edge.err(`killswitchd ${what}: ${length} of ${sayCount(progress.length, 'market')} ${words}`);
   };
   say(waiting, `not confirmed within ${Number(wait)} s; the daemon goes on trying`);
-  say(impossible, otherwise);
-  if (progress.some(fails)) return EXIT.unreachable;
+  const isReload = what === 'reload';
+  say(impossible, isReload ? 'not guarded; the configuration is in force' : 'not done: see why above');
+  // A market that cannot be armed before its bot beats is no fault of a reload.
+  if (impossible.some(({ refused }) => refused || !isReload)) return EXIT.unreachable;
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
@@ -209,10 +206,7 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   if (isApplied) for (const line of describeApplied(said)) tell(line);
   else tell('Nothing has changed: the configuration in force stays.');
   const progress = isApplied && Array.isArray(said['markets']) ? readProgress(answer, client.at) : [];
-  const otherwise = 'not guarded; the configuration is in force';
-  // A market that cannot be armed before its bot beats is no fault of the reload.
-  const fails = ({ refused }: MarketProgress) => refused;
-  const code = reportProgress('reload', progress, flags, edge, { otherwise, fails });
+  const code = reportProgress('reload', progress, flags, edge);
   // The exchange may refuse markets that have not changed, of which nothing was said yet.
   const told = new Set(progress.map(({ market }) => market));
   const others = textsOf(said['refused']).filter((market) => !told.has(market));
