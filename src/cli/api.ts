@@ -10,16 +10,7 @@ import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
-import {
-  CommandError,
-  type Edge,
-  EXIT,
-  type ExitCode,
-  messageOf,
-  misconfigured,
-  misuse,
-  onStop,
-} from './edge.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse, onStop } from './edge.ts';
 import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
@@ -121,7 +112,7 @@ function parse(text: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     // The engine repeats a part of the text, which may be a secret.
-    const place = / at position \d+/.exec(messageOf(error))?.[0] ?? '';
+    const place = / at position \d+/.exec(String(error))?.[0] ?? '';
     throw misuse(`the arguments are no JSON${place}; write an object such as '{"market":"BTC_USDT"}'`);
   }
 }
@@ -164,23 +155,21 @@ function list(flags: Flags, edge: Edge): void {
 const REFUSED = 'the exchange refused what was asked, nothing was changed';
 const MAYBE = 'it may have been carried out all the same';
 
-/** Exit code and hint by the kind of error; null where the message says all. MAYBE is added only where it is true. */
-const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | null]>> = {
+type End = readonly [ExitCode, hint: string | null];
+
+/** Exit code and hint by the kind of error; null where the message says all. */
+const ENDS: { readonly [name in ClientError['name']]?: End } = {
   ArgumentError: [EXIT.usage, null],
   CredentialError: [EXIT.config, 'nothing was sent'],
-  NetworkError: [EXIT.unreachable, MAYBE],
-  NonceError: [EXIT.unreachable, MAYBE],
-  NotFoundError: [EXIT.unreachable, MAYBE],
   OrderMismatchError: [EXIT.internal, 'nothing was undone'],
   ProtocolError: [EXIT.internal, MAYBE],
   PublicRefusedError: [EXIT.usage, REFUSED],
   RefusedError: [EXIT.usage, REFUSED],
-  ServerError: [EXIT.unreachable, MAYBE],
-  ThrottledError: [EXIT.unreachable, MAYBE],
-  TimeoutError: [EXIT.unreachable, MAYBE],
   UnauthorisedError: [EXIT.refused, 'the exchange refuses the key, its permissions or the token'],
   UnknownOutcomeError: [EXIT.unconfirmed, null],
 };
+/** All others. The hint is given only where it is true. */
+const NOT_REACHED: End = [EXIT.unreachable, MAYBE];
 
 /** What an error tells beside its name and message. */
 const DETAILS =
@@ -195,7 +184,7 @@ function describeFailure(error: unknown) {
   if (!isClientError(error)) throw error;
   const { name, message } = error;
   const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
-  const [exitCode, said] = ENDS[name];
+  const [exitCode, said] = ENDS[name] ?? NOT_REACHED;
   const hint = hintOf(error, said);
   const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
   return { exitCode, sentence, error: { name, message, ...details } };
