@@ -171,10 +171,6 @@ const ENDS: { readonly [name in ClientError['name']]?: End } = {
 /** All others. The hint is given only where it is true. */
 const NOT_REACHED: End = [EXIT.unreachable, MAYBE];
 
-/** What an error tells beside its name and message. */
-const DETAILS =
-  'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order'.split(' ');
-
 /** How a call failed, in a sentence and for programs, without a secret; throws other errors again. */
 function describeFailure(error: unknown) {
   if (error instanceof CommandError) {
@@ -183,11 +179,11 @@ function describeFailure(error: unknown) {
   }
   if (!isClientError(error)) throw error;
   const { name, message } = error;
-  const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
   const [exitCode, said] = ENDS[name] ?? NOT_REACHED;
   const hint = hintOf(error, said);
   const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
-  return { exitCode, sentence, error: { name, message, ...details } };
+  // Its cause is in the message.
+  return { exitCode, sentence, error: Object.assign({ name, message }, error, { cause: undefined }) };
 }
 
 function hintOf(error: ClientError, said: string | null): string | null {
