@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
+import type { Daemon } from '../daemon/daemon.ts';
 import { GONE, readProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -26,7 +27,7 @@ const CANNOT_RUN = 126;
 /** Why a program cannot be started, and the exit code that says so. */
 const cannotStart = (code: number, why: string) => ({ kind: 'failed' as const, code, why });
 
-export interface BotEnd {
+interface BotEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -34,10 +35,6 @@ export interface BotEnd {
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
 export const exitCodeOf = ({ code, signal }: BotEnd, { signalNumbers }: Edge) =>
   code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
-
-/** `with exit code 3`, `by SIGKILL`. */
-export const describeEnd = ({ code, signal }: BotEnd) =>
-  code === null ? `by ${signal ?? 'a signal'}` : `with exit code ${code}`;
 
 /**
  * Why the program cannot be started, as far as can be seen before it is tried; null where nothing stands against it.
@@ -99,7 +96,7 @@ function beginningOf(file: string): string {
  * The environment of the bot: this one and where the daemon is, without its key and without what the service manager
  * knows it by: a bot that spoke for the daemon could keep its watchdog quiet.
  */
-export function environmentFor(env: Edge['env'], config: Config, controls: readonly string[]): Edge['env'] {
+function environmentFor(env: Edge['env'], config: Config, controls: readonly string[]): Edge['env'] {
   const [bot, ...others] = botsOf(config.markets);
   const [control] = controls;
   const { tokenFile } = config.control;
@@ -116,18 +113,16 @@ export function environmentFor(env: Edge['env'], config: Config, controls: reado
 export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: 'started' }>['bot'];
 
 /**
- * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a session
- * of its own, as setsid(2) makes it: only what it starts is in there. Never rejects.
+ * Starts the bot with the standard streams of this process, without a shell between, and in a session of its own, as
+ * setsid(2) makes it: only what it starts is in there. A terminal is shared: its signals are for both. Never rejects.
  */
-export async function startBot(
-  command: readonly string[],
-  env: Edge['env'],
-  signalGroup: Edge['signalGroup'] | undefined,
-) {
+export async function startBot(command: readonly string[], { config, controls }: Daemon, edge: Edge) {
   const [program = '', ...args] = command;
+  const { sharesTerminal, signalGroup } = edge;
+  const env = environmentFor(edge.env, config(), controls);
   type Sent = Signal | 'SIGKILL';
   try {
-    const child = spawn(program, args, { stdio: 'inherit', env, detached: signalGroup !== undefined });
+    const child = spawn(program, args, { stdio: 'inherit', env, detached: !sharesTerminal });
     // Such as a signal that cannot be sent.
     child.on('error', () => {});
     const ended = new Promise<BotEnd>((resolve) => {
@@ -135,10 +130,10 @@ export async function startBot(
     });
     await once(child, 'spawn');
     const { pid = 0 } = child;
-    const members = () => (signalGroup === undefined ? [] : membersOf(pid));
+    const members = () => (sharesTerminal ? [] : membersOf(pid));
     /** Sends a signal to every group of the session. */
     const signalAll = (signal: Sent) => {
-      if (signalGroup === undefined) child.kill(signal);
+      if (sharesTerminal) child.kill(signal);
       else
         for (const group of new Set([pid, ...members().map((one) => one.group)])) signalGroup(group, signal);
     };

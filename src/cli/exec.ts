@@ -7,16 +7,7 @@ import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import { writerTo } from '../telemetry/log.ts';
 import { openNonBlocking } from '../telemetry/output.ts';
 import { listed } from '../util/text.ts';
-import {
-  type BotProcess,
-  describeEnd,
-  endRest,
-  environmentFor,
-  exitCodeOf,
-  findObstacle,
-  findWrapper,
-  startBot,
-} from './bot-process.ts';
+import { type BotProcess, endRest, exitCodeOf, findObstacle, findWrapper, startBot } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, onStop, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life } from './run.ts';
@@ -103,10 +94,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
     const why = 'not every market could be armed';
     return giveUp(`THE BOT WAS NOT STARTED: ${missing}.`, why, EXIT.unreachable);
   }
-  // With a terminal the keyboard's signals are for both: there the bot stays in the group of this process.
-  const signalGroup = edge.sharesTerminal ? undefined : edge.signalGroup;
-  const env = environmentFor(edge.env, daemon.config(), daemon.controls);
-  const started = await startBot(command, env, signalGroup);
+  const started = await startBot(command, daemon, edge);
   if (started.kind === 'failed')
     return giveUp(`THE BOT CANNOT BE STARTED: ${started.why}.`, 'the bot cannot be started', started.code);
   const { bot } = started;
@@ -126,7 +114,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   run.bot = null;
   const well = end.code === 0 && !leftBehind;
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
-  const how = describeEnd(end);
+  const how = end.code === null ? `by ${end.signal ?? 'a signal'}` : `with exit code ${end.code}`;
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
   const codeOf = (left: readonly LeftArmed[]) =>
     end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
