@@ -61,8 +61,8 @@ export function findObstacle(program: string, path: string | undefined) {
 /** The files that the system tries for a program, in its order. */
 function placesOf(program: string, path = ''): string[] {
   // An empty folder in PATH is the current one, and so does `join` have it.
-  const inPath = () => path.split(delimiter).map((folder) => join(folder, program));
-  const places = program.includes('/') ? [program] : inPath();
+  const inPath = path.split(delimiter).map((folder) => join(folder, program));
+  const places = program.includes('/') ? [program] : inPath;
   return places.filter((place) => attempt(() => statSync(place).isFile(), false));
 }
 

@@ -44,8 +44,7 @@ async function demonstrate(edge: Edge): Promise<void> {
   const fail = (error: unknown) => {
     edge.err(`killswitchd demo: ${messageOf(error)}`);
     const exit = () => edge.exitNow(EXIT.internal);
-    if (stage === null) exit();
-    else stage.end().then(exit, exit);
+    Promise.resolve(stage?.end()).then(exit, exit);
   };
   edge.onCrash(fail);
   onStop(edge, (signal) => {
@@ -67,20 +66,18 @@ async function demonstrate(edge: Edge): Promise<void> {
     );
     edge.exitNow(EXIT.ok);
   } catch (error) {
-    if (!(error instanceof Interrupted)) return fail(error);
+    if (error !== INTERRUPTED) return fail(error);
     timeline.demo('Interrupted: ends the bot, deletes the timers.');
     await stage?.end();
     edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }, edge));
   }
 }
 
-class Interrupted extends Error {
-  override readonly name = 'Interrupted';
-}
+const INTERRUPTED = new Error('interrupted');
 
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
 
-/** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
+/** Tells the whole story; throws INTERRUPTED, or an error where something does not happen that should. */
 async function tellStory(stage: DemoStage): Promise<void> {
   const { timeline, exchange, daemon, markets, fired, until, orders, states, silentMs } = stage;
   const promised = seconds(stage.promisedMs);
@@ -229,7 +226,7 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     /** Waits for something to happen, and shows how things stand meanwhile. */
     until: async (what: string, hasHappened: () => boolean, withinMs = PATIENCE_MS): Promise<void> => {
       const isSo = await waitUntil({ clock, withinMs, everyMs: LOOK_MS }, () => {
-        if (isInterrupted()) throw new Interrupted();
+        if (isInterrupted()) throw INTERRUPTED;
         timeline.meter('Timers', () => describeNow(stage));
         return hasHappened();
       });

@@ -30,11 +30,8 @@ export function readDuration(text: string): number {
 
 /** The seconds of `1.5h`, and of what probably means as much: `10 min`, `600`, `PT10M`, `2d`, `1h30m`; else null. */
 function secondsMeant(text: string): number | null {
-  const plain = text
-    .trim()
-    .toLowerCase()
-    .replace(/^pt/, '')
-    .replace(/^[\d.]+$/, '$&s');
+  const lower = text.trim().toLowerCase();
+  const plain = lower.replace(/^pt/, '').replace(/^[\d.]+$/, '$&s');
   const part =
     /(\d{1,6}(?:\.\d{1,3})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?:\s+|(?=\d)|$)/g;
   if (plain === '' || plain.replace(part, '') !== '') return null;
