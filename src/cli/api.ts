@@ -91,7 +91,6 @@ function readName(text: string | undefined): OperationName {
   throw misuse(`there is no operation ${JSON.stringify(text)}; ${allowed}${didYouMean(text, names)}`);
 }
 
-/** The arguments, with the unit of `--amount-in`. */
 async function readArguments(name: OperationName, json: string, amountIn: string | undefined, edge: Edge) {
   const text = json === '-' ? (await edge.input(MOST_BYTES))?.toString('utf8') : json;
   const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;

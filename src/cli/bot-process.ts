@@ -131,7 +131,6 @@ export async function startBot(command: readonly string[], { config, controls }:
     await once(child, 'spawn');
     const { pid = 0 } = child;
     const members = () => (sharesTerminal ? [] : membersOf(pid));
-    /** Sends a signal to every group of the session. */
     const signalAll = (signal: Sent) => {
       if (sharesTerminal) child.kill(signal);
       else

@@ -29,7 +29,6 @@ const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
 /** The web listener of a daemon that is not told otherwise. */
 const USUAL_WEB: ListenAddress = { kind: 'tcp', text: '127.0.0.1:17477', host: '127.0.0.1', port: 17477 };
 
-/** The flags that every command has that talks to a running daemon. */
 export function addControlFlags(command: Command): Command {
   const token = 'file with the token for a daemon at HOST:PORT (KILLSWITCHD_CONTROL_TOKEN_FILE)';
   return command
@@ -38,7 +37,6 @@ export function addControlFlags(command: Command): Command {
     .option('--config <file>', 'configuration file that says both (KILLSWITCHD_CONFIG)');
 }
 
-/** The same, for a command that only reads. */
 export function addReadingFlags(command: Command): Command {
   const says = 'ask the web listener at HOST:PORT instead of the control listener';
   return addControlFlags(command.option('--web <address>', says));

@@ -47,7 +47,6 @@ export function createControlClient(
     outgoing.destroy();
     throw unreachable(`the daemon at ${at} has not answered within ${withinMs / 1000} s${doubt}`);
   }
-  /** `at`: where it is, for sentences. */
   return { kind, at, ask };
 }
 
@@ -105,7 +104,6 @@ function describeOwner(path: string): string {
   return `the socket belongs to the user with the id ${seen.uid} and has the mode ${bits}`;
 }
 
-/** What a refusal of the control listener comes to. */
 export function refusal({ status, error }: Answer, at: string): CommandError {
   if (typeof error?.['message'] !== 'string') return notOurs(status, at);
   const said = plain(error['message']);

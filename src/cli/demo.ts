@@ -175,7 +175,6 @@ function describeNow({ markets, timeoutMs, bar, daemon, silentMs, exchange: serv
   return [...timers, `beat ${(silentMs() / 1000).toFixed(1)} s ago`, `renewals ${renewals}`].join('  ');
 }
 
-/** The exchange and the daemon of the demonstration, in this process. */
 type DemoStage = Awaited<ReturnType<typeof setStage>>;
 
 /** Listens at free ports of the loopback and looks at nothing of the environment: no exchange of the user's is touched. */
@@ -217,13 +216,11 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     ttlMs: config.liveness.ttlSeconds * 1000,
     /** After the bot's last sign of life its orders are cancelled within this. */
     promisedMs: boundsOf(settings, timeoutMs, 0).botDeathMs ?? 0,
-    /** The markets of which a timer has run out. */
     fired: new Set<string>(),
     orders: () => exchange.exchange.orders(),
     states: () => daemon.keeper.snapshot().markets.map(({ state }) => state),
     silentMs: () => daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0,
     bar: edge.screen === undefined ? null : barFor(edge.env),
-    /** Waits for something to happen, and shows how things stand meanwhile. */
     until: async (what: string, hasHappened: () => boolean, withinMs = PATIENCE_MS): Promise<void> => {
       const isSo = await waitUntil({ clock, withinMs, everyMs: LOOK_MS }, () => {
         if (isInterrupted()) throw INTERRUPTED;

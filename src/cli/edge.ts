@@ -25,7 +25,6 @@ export const MEANINGS = {
   78: 'the configuration, or an address to listen on, cannot be used',
 } as const satisfies Record<ExitCode, string>;
 
-/** The signals that commands listen to. */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR2';
 
 /** What a command may see of the process. Built by `main.ts`, which names `process`. */

@@ -43,7 +43,6 @@ export function register(program: Command, edge: Edge): void {
     });
 }
 
-/** The daemon, and the bot between its start and its end. */
 type Run = Life & { bot: BotProcess | null };
 
 const describeOrphan = (bot: BotProcess | null) =>
@@ -81,7 +80,6 @@ function passSignalsOn(run: Run, edge: Edge): void {
   for (const signal of ['SIGHUP', 'SIGUSR2'] as const) edge.onSignal(signal, () => run.bot?.signal(signal));
 }
 
-/** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */
 async function guardBot(run: Run, daemon: Daemon, command: readonly string[], edge: Edge): Promise<void> {
   const { logger } = daemon.log;
   const giveUp = (text: string, why: string, code: number) => {

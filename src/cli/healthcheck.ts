@@ -67,7 +67,6 @@ async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
   return `The daemon is ${withoutBots && bot === undefined ? `${what} for its bots` : what}.`;
 }
 
-/** Null where all is well. */
 function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, at: string): string | null {
   const said = withoutBots ? answer.said?.['withoutBots'] : answer.said;
   if (!isRecord(said) || typeof said[wanted] !== 'boolean') throw refusal(answer, at);

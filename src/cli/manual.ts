@@ -46,7 +46,6 @@ const tableOf = (program: Command) => [rowOf(program), ...program.commands.map(r
 type Table = ReturnType<typeof tableOf>;
 type FlagRow = Table[0]['flags'][number];
 
-/** A command as completions and manual tell of it. */
 function rowOf(command: Command) {
   const help = command.createHelp();
   return {
@@ -57,7 +56,6 @@ function rowOf(command: Command) {
       /** `-h`, where there is one, and `--help`. */
       names: [option.short, option.long].flatMap((name) => name ?? []),
       shown: option.flags,
-      /** Null for a flag that takes no value. */
       value: option.required || option.optional ? expectedAt(option.flags, option.argChoices) : null,
       says: option.description,
       /** The same with its default and what is allowed. */

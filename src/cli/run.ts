@@ -83,7 +83,6 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
   };
   edge.onCrash(crash);
   return {
-    /** Resolves once it has started. */
     daemon,
     exitSaying,
     crash,

@@ -24,7 +24,6 @@ import { type Column, type Line, layOut, paint, wantsColour } from './terminal.t
 
 type Flags = ControlFlags & Given<'web', 'json' | 'watch' | 'all'>;
 
-/** Markets that are shown without `--all`. */
 const SHOWN = 40;
 const ANSWER_WITHIN_MS = 10_000;
 const EVERY_MS = 1000;

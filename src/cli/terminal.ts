@@ -148,5 +148,4 @@ export function createTimeline(edge: Edge) {
   };
 }
 
-/** Lines of at most `width` characters, broken between words. */
 const wrap = (text: string, width: number) => new Help().boxWrap(text, width).split('\n');
