@@ -4,7 +4,7 @@ import type { Secret } from '../config/secrets.ts';
 import { createPoster } from '../daemon/asking.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { CommandError, type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';
 
 const WITHIN_MS = 10_000;
 
@@ -15,10 +15,8 @@ export function register(program: Command, edge: Edge): void {
     .requiredOption('--test', 'post a test message, and ping')
     .action(async (flags: Flags) => {
       const { url, pingUrl, format, name } = loadFor(edge, flags).loaded.config.notify;
-      if (url === null && pingUrl === null) {
-        edge.err('notify: no address; write notify: { urlFile: /run/secrets/notify-url }');
-        throw new CommandError(EXIT.config);
-      }
+      if (url === null && pingUrl === null)
+        throw misconfigured('no address; write notify: { urlFile: /run/secrets/notify-url }');
       const { clock } = edge;
       const text = 'This is a test. Messages of the kill switch arrive here.';
       const { wallMs: atWallMs } = clock.now();
