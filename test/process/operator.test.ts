@@ -69,7 +69,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
 
   test('trip has the orders of its market cancelled, and returns when that is sure', async () => {
     const { exchange, operate, count } = await playing;
-    expect((await operate('trip', 'AAA_USDT')).code).toBe(64);
     const tripped = await operate('trip', 'AAA_USDT', '--yes');
     const short = ofKind(await exchange.events(), 'timer-updated', 'AAA_USDT').at(-1);
     expect(short?.timeoutSeconds).toBe(5);
@@ -87,11 +86,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
 
   test('returns when the timer is gone, or stands again, and touches no other market', async () => {
     const { stage, exchange, daemon, operate, count } = await playing;
-    const asked = await operate('disarm', 'AAA_USDT');
-    const nobody = 'nobody can be asked here whether it is meant: add --yes; nothing was changed';
-    expect(asked).toEqual({ code: 64, out: '', err: expect.stringContaining(nobody) });
-    expect(await count('AAA_USDT')).toEqual([2, 4, 1]);
-
     const env = { KILLSWITCHD_CONTROL: daemon.socket };
     const disarm = await stage.run(['disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves'], { env });
     expect((await disarm.exit()).code).toBe(0);
@@ -142,8 +136,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
     expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
     expect(await endBy(daemon)).toBe(0);
-    const err = expect.stringContaining('there is no such socket; is killswitchd running');
-    expect(await operate('status')).toEqual({ code: 69, out: '', err });
   });
 });
 
