@@ -59,7 +59,7 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
   log.subscribe(createNarrator(edge.out));
 }
 
-async function listen({ server, files }: Plan, clock: Clock): Promise<SimulatedServer> {
+async function listen({ server, files, at }: Plan, clock: Clock): Promise<SimulatedServer> {
   try {
     return await startSimulatedServer({ clock, ...server });
   } catch (error) {
@@ -67,7 +67,6 @@ async function listen({ server, files }: Plan, clock: Clock): Promise<SimulatedS
       const name = error.path.replace('/simulator/', '');
       throw misuse(`--${name}: ${files[name] ?? ''}: ${error.message}`);
     }
-    const at = `${server.listen.host}:${server.listen.port}`;
     const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
     const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
     throw new CommandError(EXIT.unreachable, `cannot listen on ${at}: ${why}; ${advice}`);
@@ -137,7 +136,7 @@ function readPlan(flags: Flags, edge: Edge) {
     time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
     ...(flags.tokenFile !== undefined && { token: revealed('--token-file', readTokenFile(flags.tokenFile)) }),
   };
-  return { server, key, files, append: openEventLog(flags.eventLog, edge) };
+  return { server, key, files, at: flags.listen, append: openEventLog(flags.eventLog, edge) };
 }
 
 /** `NAME=AMOUNT` with commas between. `flawOf`: what else is wrong with one. */

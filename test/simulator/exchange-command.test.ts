@@ -219,8 +219,8 @@ test('half a key pair in the environment is refused with 78', async () => {
   expect([exits, errors]).toEqual([[78], [expect.stringMatching(problem)]]);
 });
 
-test('a port in use ends it with 69 and one message', async () => {
-  const { host } = new URL((await run()).url);
+test('a port in use ends it with 69 and one message that has the address as it was given', async () => {
+  const { host } = new URL((await run(['--listen', '[::1]:0'])).url);
   const { exits, errors, lines } = await run(['--listen', host]);
   const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
   const problem = `killswitchd exchange: cannot listen on ${host}: the port is already in use; ${advice}`;
