@@ -219,7 +219,7 @@ function fish([program, ...commands]: Table): string {
 /** Text as roff takes it: no escape, no hyphen that becomes another sign, and no request at the start of a line. */
 const plain = (text: string) => text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/^[.']/, '\\&$&');
 const bold = (text: string) => `\\fB${plain(text)}\\fR`;
-const entry = (term: string, ...texts: readonly string[]) => ['.TP', bold(term), ...texts.map(plain)];
+const entry = (term: string, text: string) => ['.TP', bold(term), plain(text)];
 
 function head(name: string, section: number, purpose: string): string[] {
   return [

@@ -47,8 +47,7 @@ export function register(program: Command, edge: Edge): void {
     const width = edge.screen?.size().columns ?? Number.POSITIVE_INFINITY;
     const limit = flags.all === true ? Number.POSITIVE_INFINITY : SHOWN;
     // Only the table adapts its columns: a sentence is better wrapped than cut.
-    for (const line of renderStatus(seen, { width, limit, at: client.at }))
-      edge.out(paint(line, wantsColour(edge)));
+    for (const line of renderStatus(seen, client.at, width, limit)) edge.out(paint(line, wantsColour(edge)));
   });
 }
 
@@ -103,9 +102,8 @@ function showChanges(edge: Edge, now: () => string, at: string): (look: Look) =>
   if (screen !== undefined) {
     return ({ seen }) => {
       const { columns, rows } = screen.size();
-      const view = { width: columns, at };
-      const frame = renderStatus(seen, { ...view, limit: 0 }).length;
-      const lines = renderStatus(seen, { ...view, limit: Math.max(1, rows - frame - 2) }).slice(0, rows - 1);
+      const frame = renderStatus(seen, at, columns, 0).length;
+      const lines = renderStatus(seen, at, columns, Math.max(1, rows - frame - 2)).slice(0, rows - 1);
       const painted = lines.map((line) => `${paint(line, wantsColour(edge), columns)}\n`);
       screen.write(`${CLEAR_SCREEN}${painted.join('')}`);
     };
@@ -123,11 +121,8 @@ function showChanges(edge: Edge, now: () => string, at: string): (look: Look) =>
 const REASONS_SHOWN = 3;
 const NAMES_SHOWN = 5;
 
-/** How much is shown: characters per line, infinite where it does not matter, and markets; `at`: where the daemon is. */
-type StatusView = Readonly<Record<'width' | 'limit', number> & Record<'at', string>>;
-
-/** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
-function renderStatus(seen: StatusDocument, { width, limit, at }: StatusView): Line[] {
+/** A status document as lines: what it is and how it is, `limit` markets in `width`, and what a stop would do. */
+function renderStatus(seen: StatusDocument, at: string, width: number, limit: number): Line[] {
   const { markets, now } = seen;
   const cancelled = new Set(seen.cancellations.map(({ market }) => market));
   const rank = (one: MarketStatus) => rankOf(one, cancelled.has(one.market), now);
