@@ -101,7 +101,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () => {
+describe.concurrent('exec with another program before the bot', { timeout: 60_000 }, () => {
   const env = { BOT_OUTLIVES: '1' };
   const stubborn = { ...env, BOT_STUBBORN: '1' };
   const config = { shutdown: { budgetSeconds: 1 } };
@@ -136,8 +136,10 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
-    const { daemon, pid } = await begin(context, { bot: [script], env: stubborn, config });
+    const bot = ['timeout', '60', script];
+    const { daemon, pid } = await begin(context, { bot, env: stubborn, config });
     expect(await endBy(daemon)).toBe(143);
+    expect(daemon.logged('process-behind-wrapper')).toMatchObject([{ wrapper: 'timeout' }]);
     await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
   });
 
