@@ -193,10 +193,7 @@ function membersOf(session: number): { readonly pid: number; readonly group: num
 
 const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];
 /** They start the bot by a process of their own, and pass signals on to it. */
-const RUNNERS: readonly string[] = [
-  ...['npm', 'npx', 'pnpm', 'yarn', 'nodemon', 'uv', 'conda'],
-  ...['timeout', 'flock', 'sudo', 'su', 'runuser', 'tini', 'dumb-init'],
-];
+const RUNNERS = 'npm npx pnpm yarn nodemon uv conda timeout flock sudo su runuser tini dumb-init'.split(' ');
 
 /** A signal ends a shell, and not what the shell has started. */
 const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(program));
