@@ -1,4 +1,3 @@
-import Bottleneck from 'bottleneck';
 import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
@@ -36,8 +35,6 @@ const MOST_MARKETS = 20;
 const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = { retries: 65, minTimeout: 1000, maxTimeout: 60_000, randomize: true, unref: true } as const;
-/** A wall clock that went back by more would hold the pace up. */
-const STEP_BACK_MS = 1000;
 
 type Kind = Notice['kind'];
 /** What somebody without a monitoring system wants to hear of: always, and where the log has it as a warning or an error. */
@@ -113,6 +110,7 @@ function createWaiting(bases: readonly string[]) {
       byEvent.delete(found.event);
       return found;
     },
+    isEmpty: () => byEvent.size === 0,
   };
 }
 
@@ -128,22 +126,6 @@ export function wasTaken(posted: Posted): boolean {
 
 export function sayPosted(posted: Posted): string {
   return 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
-}
-
-/** One job after the other and no two within a second. Made anew after a step back of the clock that Bottleneck reads. */
-function createPace(clock: Clock) {
-  const make = () => new Bottleneck({ maxConcurrent: 1, minTime: PACE_MS });
-  let limiter = make();
-  let aheadMs = Number.NEGATIVE_INFINITY;
-  return {
-    run(job: () => Promise<void>): Promise<void> {
-      const { monoMs, wallMs } = clock.now();
-      if (wallMs - monoMs < aheadMs - STEP_BACK_MS) limiter = make();
-      aheadMs = wallMs - monoMs;
-      return limiter.schedule(job);
-    },
-    stop: () => void limiter.stop({ dropWaitingJobs: true }),
-  };
 }
 
 /** The section `notify` of the configuration in force. */
@@ -251,10 +233,11 @@ function createMessages(
   tell: (problem: string | null) => void,
 ) {
   const waiting = createWaiting(bases);
-  const pace = createPace(clock);
   const closing = new AbortController();
-  let cancelGather: Cancel | null = null;
+  let cancelNext: Cancel | null = null;
   let sending: Promise<void> | null = null;
+  /** Not before then, on the monotonic clock, does the next message leave. */
+  let nextFromMs = 0;
 
   /** Posts a message once: why it was not taken, and whether trying again is of no use; null where it was. */
   async function post(message: Message, withinMs: number, signal?: AbortSignal) {
@@ -273,37 +256,41 @@ function createMessages(
     if (!isFinal && !closing.signal.aborted) tell(`${problem}; it is tried again`);
     throw isFinal ? new AbortError(problem) : new Error(problem);
   }
-  async function sendAll(): Promise<void> {
-    for (let one = waiting.take(); one !== null; one = waiting.take()) {
-      const message = messageOf(one);
-      try {
-        await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
-        if (current.notify.url !== null) tell(null);
-      } catch (error) {
-        // `close` posts it once more.
-        if (closing.signal.aborted) return waiting.restore(one);
-        tell(error instanceof Error ? error.message : String(error));
-      }
+  async function sendNext(): Promise<void> {
+    const next = waiting.take();
+    if (next === null) return;
+    try {
+      await pRetry(() => attempt(messageOf(next)), { ...BACKOFF, signal: closing.signal });
+      if (current.notify.url !== null) tell(null);
+    } catch (error) {
+      // `close` posts it once more.
+      if (closing.signal.aborted) return waiting.restore(next);
+      tell(error instanceof Error ? error.message : String(error));
     }
+  }
+  function plan(): void {
+    if (sending !== null || closing.signal.aborted) return;
+    const pauseMs = nextFromMs - clock.now().monoMs;
+    cancelNext ??= clock.after(Math.max(GATHER_MS, pauseMs), () => {
+      cancelNext = null;
+      sending = sendNext().then(() => {
+        sending = null;
+        nextFromMs = clock.now().monoMs + PACE_MS;
+        if (!waiting.isEmpty()) plan();
+      });
+    });
   }
   return {
     observe: (notice: Notice, now: Instant): void => {
       if (current.notify.url === null || !isWorthTelling(notice)) return;
       waiting.add(notice, now);
-      if (sending !== null || closing.signal.aborted) return;
-      cancelGather ??= clock.after(GATHER_MS, () => {
-        cancelGather = null;
-        sending = sendAll().finally(() => {
-          sending = null;
-        });
-      });
+      plan();
     },
     /** Posts what waits, without repeating anything, and ends; resolves within `withinMs`. */
     async close(withinMs: number): Promise<void> {
       const untilMs = clock.now().monoMs + withinMs;
-      cancelGather?.();
+      cancelNext?.();
       closing.abort();
-      pace.stop();
       await sending;
       // What a stop left comes first.
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {

@@ -60,7 +60,10 @@ test('two thousand markets that lapse together are one message, with the first n
   const { posted, tell, close } = play(() => ({ status: 200 }));
   for (let index = 0; index < 2000; index += 1) tell(lapsed(`M${index}_USDT`));
   tell(BEGAN);
+  await until('a message', () => posted.length === 1);
+  const startMs = performance.now();
   await until('both messages', () => posted.length === 2);
+  expect(performance.now() - startMs).toBeGreaterThan(900);
   expect(posted[0]).toMatchObject({ event: 'lapsed', level: 'error', count: 2000 });
   expect(posted[0]?.markets).toHaveLength(20);
   expect(posted[0]?.text).toMatch(/^M0_USDT LAPSED: .* In all 2000 markets: M0_USDT, M1_USDT, /);
