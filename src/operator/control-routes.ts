@@ -8,6 +8,7 @@ import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed } from '../util/text.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
+import { talkOf } from './listen.ts';
 import { createSender } from './share.ts';
 import { toSeconds } from './status.ts';
 
@@ -53,9 +54,7 @@ interface Origin {
   /** When its first byte came in, on the monotonic clock. */
   readonly arrivedMs: number;
   /** Which listener it came over, and who can use that. */
-  readonly via: () => string;
-  /** Notes that it is carried out; false where it must not be any more. */
-  readonly begin: () => boolean;
+  readonly via: string;
 }
 declare module 'fastify' {
   interface FastifyRequest {
@@ -131,7 +130,9 @@ export function createRoutes(daemon: ControlSources) {
     };
     // In the next turn it is known whether something unreadable followed in the same bytes.
     if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
-    if (!call.begin()) return reply.hijack();
+    const talk = talkOf(request.raw.socket);
+    if (talk.broken) return reply.hijack();
+    talk.hasBegun = true;
     const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
     void reply.code(status);
     if (Buffer.isBuffer(body)) return send(reply, async () => body);
@@ -186,7 +187,7 @@ function announce(daemon: ControlSources, command: string, call: Call, markets: 
   // The cut comes last: before, it would leave the beginning of a secret standing.
   const shown = (text: string | null) => (text === null ? null : daemon.hide(text).slice(0, LONGEST_SHOWN));
   const [reason, sender] = [shown(call.input.reason ?? null), shown(call.sender)];
-  daemon.onCommand({ command, markets, reason, sender, via: call.via() });
+  daemon.onCommand({ command, markets, reason, sender, via: call.via });
 }
 
 /** Takes a bot's word in, as old as its request is. */

@@ -1,26 +1,18 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
-import {
-  countAhead,
-  EVERY_HEADER,
-  type ListenOptions,
-  limitConnections,
-  MAX_AHEAD,
-  SCHEMAS,
-  unansweredOn,
-} from './listen.ts';
+import { countAhead, EVERY_HEADER, type ListenOptions, MAX_AHEAD, SERVER, talkOf } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
-interface ControlOptions extends ListenOptions {
-  /** Who may connect to the Unix sockets; the user of this process unless given. */
-  readonly access?: SocketAccess;
+interface ControlOptions extends Omit<ListenOptions, 'clock'> {
+  /** Who may connect to the Unix sockets. */
+  readonly access: SocketAccess;
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
@@ -37,32 +29,17 @@ const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=ut
 
 /** Opens the control listeners. Only root and those whom `access` names ever reach a Unix socket. */
 export function startControl(options: ControlOptions) {
-  const addRoutes = createRoutes(options.sources);
-  const create = (address: ListenAddress, openTo: () => string) =>
-    createListener(options, addRoutes, address, openTo);
-  return openAll('control', options.listen, create, options.access);
+  const { sources } = options;
+  const addRoutes = createRoutes(sources);
+  const onCrowded = () => sources.onRefused('too_many_connections');
+  return openAll('control', { ...options, clock: sources.clock, onCrowded }, (address, openTo) => {
+    const app = createListener(options, address, openTo);
+    addRoutes(app);
+    return app;
+  });
 }
 
-class Talk {
-  /** Requests that have begun to change something. */
-  begun = 0;
-  /** The last bytes could not be read: commands that have not begun are dropped. */
-  broken = false;
-}
-const talks = new WeakMap<Socket, Talk>();
-
-function talkOf(socket: Socket): Talk {
-  const talk = talks.get(socket) ?? new Talk();
-  talks.set(socket, talk);
-  return talk;
-}
-
-function createListener(
-  options: ControlOptions,
-  addRoutes: (app: FastifyInstance) => void,
-  address: ListenAddress,
-  openTo: () => string,
-): FastifyInstance {
+function createListener(options: ControlOptions, address: ListenAddress, openTo: () => string) {
   const { sources } = options;
   const checkSender = createSenderCheck(address, options.token);
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
@@ -76,20 +53,9 @@ function createListener(
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
     frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),
   });
-  const isBusy = (socket: Socket) => unansweredOn(socket) > 0;
-  const onRefused = () => sources.onRefused('too_many_connections');
-  limitConnections(app.server, sources.clock, options, isBusy, onRefused);
   app.addHook('onRequest', async (request, reply) => {
     const { socket } = request.raw;
-    const talk = talkOf(socket);
-    request.origin = {
-      arrivedMs: sources.clock.now().monoMs,
-      via: () => viaOf(socket),
-      begin() {
-        if (!talk.broken) talk.begun += 1;
-        return !talk.broken;
-      },
-    };
+    request.origin = { arrivedMs: sources.clock.now().monoMs, via: viaOf(socket) };
     const ahead = countAhead(socket, reply.raw);
     if (ahead === 'ignored') return reply.hijack();
     // A refused client keeps no connection: there are too few of them.
@@ -112,7 +78,6 @@ function createListener(
     readBody(body, request.headers['content-type']),
   );
   app.setErrorHandler((error, _request, reply) => refuse(sources, reply, error));
-  addRoutes(app);
   return app;
 }
 
@@ -128,9 +93,7 @@ function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error:
 
 // A listener wakes the process whenever it looks for slow connections, also where there are none.
 const LIMITS = {
-  logger: false,
-  schemaController: SCHEMAS,
-  forceCloseConnections: true,
+  ...SERVER,
   bodyLimit: BODY_BYTES,
   requestTimeout: RECEIVE_MS,
   keepAliveTimeout: KEEP_ALIVE_MS,
@@ -150,7 +113,7 @@ function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): v
   if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
   const { code: reason, message, status } = refusalOf(code, UNREADABLE);
   if (!talk.broken) onRefused(reason);
-  const isFirst = !talk.broken && talk.begun === 0;
+  const isFirst = !talk.broken && !talk.hasBegun;
   talk.broken = true;
   // An answer now would be taken for that of the request before it.
   if (!isFirst) return void socket.destroy();

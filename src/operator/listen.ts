@@ -8,9 +8,12 @@ import { codeOf } from '../util/text.ts';
 export type ListenerName = 'web' | 'control';
 
 export interface ListenOptions {
+  readonly clock: Clock;
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number | undefined;
+  /** A connection was refused, or closed before it had sent a whole request. */
+  readonly onCrowded?: () => void;
 }
 
 export const EVERY_HEADER = {
@@ -64,17 +67,10 @@ const IDLE_MS = 10_000;
 /**
  * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
  * one that has not sent a whole request for 100 ms, or else the one that has sent nothing for longest, and at least for
- * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
+ * 10 s, and waits for no answer. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
-export function limitConnections(
-  server: Server,
-  clock: Clock,
-  { mostConnections = MAX_CONNECTIONS }: ListenOptions,
-  /** Whether somebody waits for an answer on a connection. */
-  busy: (socket: Socket) => boolean = () => false,
-  /** A connection was refused, or closed before it had sent a whole request. */
-  onRefused = () => {},
-): void {
+export function limitConnections(server: Server, options: ListenOptions): void {
+  const { clock, mostConnections = MAX_CONNECTIONS, onCrowded } = options;
   const most = Math.min(MAX_CONNECTIONS, mostConnections);
   // The oldest are first.
   const silentMs = new Map<Socket, number>();
@@ -86,9 +82,11 @@ export function limitConnections(
     const isCrowded = silentMs.size > 1 && silentMs.size + usedMs.size > most * CROWDED_SHARE;
     // Who came a moment ago may be about to send its request.
     const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
-    const found = isMute ? oldest : [...usedMs].find(([one, ms]) => !busy(one) && isOver(ms, IDLE_MS));
+    const found = isMute
+      ? oldest
+      : [...usedMs].find(([one, ms]) => talkOf(one).unanswered === 0 && isOver(ms, IDLE_MS));
     if (found === undefined) return;
-    if (isMute) onRefused();
+    if (isMute) onCrowded?.();
     forget(found[0]);
     found[0].destroy();
   };
@@ -104,28 +102,45 @@ export function limitConnections(
     if (forget(socket)) usedMs.set(socket, clock.now().monoMs);
   });
   server.on('drop', () => {
-    onRefused();
+    onCrowded?.();
     makeRoom();
   });
 }
 
 /** Requests that one connection may send ahead without waiting for their replies. */
 export const MAX_AHEAD = 16;
-const unanswered = new WeakMap<Socket, number>();
 
-/** Requests of this connection that wait for their replies; infinitely many where too many were sent ahead. */
-export const unansweredOn = (socket: Socket): number => unanswered.get(socket) ?? 0;
+class Talk {
+  /** Requests that wait for their replies; infinitely many where too many were sent ahead. */
+  unanswered = 0;
+  /** A request has begun to change something. */
+  hasBegun = false;
+  /** The last bytes could not be read: commands that have not begun are dropped. */
+  broken = false;
+}
+const talks = new WeakMap<Socket, Talk>();
+
+/** What is known of a connection. */
+export function talkOf(socket: Socket): Talk {
+  const talk = talks.get(socket) ?? new Talk();
+  talks.set(socket, talk);
+  return talk;
+}
 
 /**
  * Counts a request until its reply is sent. `last`: it is one more than may be sent ahead; end the connection.
  * `ignored`: it comes behind such a one.
  */
 export function countAhead(socket: Socket, reply: ServerResponse): 'goes' | 'last' | 'ignored' {
-  const count = unansweredOn(socket) + 1;
-  unanswered.set(socket, count > MAX_AHEAD ? Number.POSITIVE_INFINITY : count);
-  if (count === Number.POSITIVE_INFINITY) return 'ignored';
-  reply.once('close', () => unanswered.set(socket, unansweredOn(socket) - 1));
-  return count > MAX_AHEAD ? 'last' : 'goes';
+  const talk = talkOf(socket);
+  if (talk.unanswered === Number.POSITIVE_INFINITY) return 'ignored';
+  talk.unanswered += 1;
+  reply.once('close', () => {
+    talk.unanswered -= 1;
+  });
+  if (talk.unanswered <= MAX_AHEAD) return 'goes';
+  talk.unanswered = Number.POSITIVE_INFINITY;
+  return 'last';
 }
 
 const ajv = new Ajv({ verbose: true, validateSchema: false });
@@ -139,4 +154,10 @@ const compilersFactory = {
       ajv.validate(schema, value) || { error: ajv.errors ?? [] },
   buildSerializer: () => () => JSON.stringify,
 };
-export const SCHEMAS = { compilersFactory } as unknown as FastifyServerOptions['schemaController'] & object;
+
+/** What both listeners want of fastify. */
+export const SERVER = {
+  logger: false,
+  schemaController: { compilersFactory } as unknown as FastifyServerOptions['schemaController'] & object,
+  forceCloseConnections: true,
+} as const;

@@ -5,7 +5,14 @@ import { dirname, join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
 import { codeOf } from '../util/text.ts';
-import { ListenError, type ListenerName, listenError, urlOf } from './listen.ts';
+import {
+  ListenError,
+  type ListenerName,
+  type ListenOptions,
+  limitConnections,
+  listenError,
+  urlOf,
+} from './listen.ts';
 
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
 export type SocketAccess = keyof typeof MODES;
@@ -16,9 +23,8 @@ type SocketFile = Awaited<ReturnType<typeof placeSocket>>;
 /** Opens a listener at each address. Rejects with `ListenError` where one cannot be opened; then none stays open. */
 export async function openAll(
   name: ListenerName,
-  listen: readonly ListenAddress[],
+  options: ListenOptions & { readonly access?: SocketAccess },
   create: (address: ListenAddress, openTo: () => string) => FastifyInstance,
-  access?: SocketAccess,
 ) {
   const apps: FastifyInstance[] = [];
   const files: SocketFile[] = [];
@@ -27,13 +33,14 @@ export async function openAll(
     for (const file of files.splice(0)) file.remove();
     await Promise.all(apps.map((app) => app.close()));
   };
-  for (const address of listen) {
+  for (const address of options.listen) {
     let file: SocketFile | null = null;
     const app = create(address, () => file?.openTo ?? '');
     apps.push(app);
+    limitConnections(app.server, options);
     try {
       if (address.kind === 'unix') {
-        file = await placeSocket(address.path, (path) => app.listen({ path }), access);
+        file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
         files.push(file);
       } else await app.listen({ host: address.host, port: address.port });
     } catch (error) {

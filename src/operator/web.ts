@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock, RecentEvent } from '../ports.ts';
+import type { RecentEvent } from '../ports.ts';
 import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { countAhead, EVERY_HEADER, type ListenOptions, limitConnections, SCHEMAS } from './listen.ts';
+import { countAhead, EVERY_HEADER, type ListenOptions, SERVER } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { openAll } from './socket.ts';
@@ -21,7 +21,6 @@ interface WebOptions extends ListenOptions {
   readonly recentEvents: () => readonly RecentEvent[];
   readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
-  readonly clock: Clock;
 }
 
 const HEADERS = {
@@ -33,11 +32,9 @@ const HEADERS = {
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
 export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
-  const { addresses, close } = await openAll('web', options.listen, (address) => {
-    const app = createListener(pages, address.kind === 'tcp' ? address.host : '');
-    limitConnections(app.server, options.clock, options);
-    return app;
-  });
+  const { addresses, close } = await openAll('web', options, (address) =>
+    createListener(pages, address.kind === 'tcp' ? address.host : ''),
+  );
   return {
     addresses,
     status: pages.status,
@@ -61,9 +58,7 @@ function isLocalHostHeader(header: string | undefined, listenHost: string): bool
 function createListener(pages: Pages, listenHost: string): FastifyInstance {
   const loopback = isLoopback(listenHost);
   const app = fastify({
-    logger: false,
-    schemaController: SCHEMAS,
-    forceCloseConnections: true,
+    ...SERVER,
     bodyLimit: 1024,
     connectionTimeout: 30_000,
     requestTimeout: 10_000,
