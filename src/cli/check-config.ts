@@ -18,7 +18,7 @@ import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
 import { createExchange } from '../exchange/exchange.ts';
-import { ListenError, listenError } from '../operator/listen.ts';
+import { listenError } from '../operator/listen.ts';
 import { checkSocketPlace } from '../operator/socket.ts';
 import type { Clock, Exchange, ListenAddress, PingOutcome } from '../ports.ts';
 import { addConfigFlags, tellWrong } from './config-flags.ts';
@@ -151,7 +151,7 @@ async function checkHost(config: Config, edge: Edge) {
         if (address.kind === 'unix') await checkSocketPlace(address.path);
         else await bind(address);
       } catch (cause) {
-        const error = cause instanceof ListenError ? cause : listenError(listener, address.text, cause);
+        const error = listenError(listener, address, cause);
         const isTaken = error.code === 'EADDRINUSE' && (await isDaemon(listener, address, edge));
         const advice = 'restart it with this configuration, or give this one an address of its own';
         const text = `${listener} listener ${address.text}: a killswitchd runs there; ${advice}`;

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { Ajv } from 'ajv';
 import type { FastifyServerOptions } from 'fastify';
 import type { Clock, ListenAddress } from '../ports.ts';
@@ -33,20 +34,34 @@ export class ListenError extends Error {
   }
 }
 
-export function listenError(listener: ListenerName, address: string, cause: unknown): ListenError {
+/** Why a listener cannot be opened at an address, and what helps. */
+export function listenError(listener: ListenerName, address: ListenAddress, cause: unknown): ListenError {
+  if (cause instanceof ListenError) return cause;
   const code = codeOf(cause) || 'unknown';
   const setting = `${listener}.listen or KILLSWITCHD_${listener.toUpperCase()}_LISTEN`;
-  const problem = PROBLEMS[code]?.(setting) ?? `cannot be opened (${code})`;
-  return new ListenError(listener, address, code, problem, cause);
+  const problems = address.kind === 'unix' ? problemsIn(dirname(address.path)) : problemsOf(setting);
+  return new ListenError(listener, address.text, code, problems[code] ?? `cannot be opened (${code})`, cause);
 }
 
-const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
-  EADDRINUSE: (setting) =>
-    `the address is in use by another process, perhaps another killswitchd; stop it, or set ${setting} to another port`,
-  EADDRNOTAVAIL: (setting) => `this host has no such address; set ${setting} to one it has`,
-  EACCES: (setting) => `ports below 1024 need privileges; set ${setting} to a higher port`,
-  ENOTFOUND: () => 'the host name is not known; write an IP address',
-};
+const problemsOf = (setting: string): Readonly<Record<string, string>> => ({
+  EADDRINUSE: `the address is in use by another process, perhaps another killswitchd; stop it, or set ${setting} to another port`,
+  EADDRNOTAVAIL: `this host has no such address; set ${setting} to one it has`,
+  EACCES: `ports below 1024 need privileges; set ${setting} to a higher port`,
+  ENOTFOUND: 'the host name is not known; write an IP address',
+});
+
+function problemsIn(folder: string): Readonly<Record<string, string>> {
+  const noRight = `this user may not make files in ${folder}; set another path, or its owner`;
+  const other = 'set control.listen to another path';
+  return {
+    ENOENT: `the directory ${folder} does not exist; make it, or ${other}`,
+    ENOTDIR: `${folder} is no directory; ${other}`,
+    EACCES: noRight,
+    EPERM: noRight,
+    EROFS: `${folder} is on a file system that cannot be written; ${other}`,
+    EEXIST: 'something else has just taken this path; look what it is, and start again',
+  };
+}
 
 export function urlOf(host: string, server: Server): string {
   const { port } = server.address() as AddressInfo;

@@ -45,7 +45,7 @@ export async function openAll(
       } else await app.listen({ host: address.host, port: address.port });
     } catch (error) {
       await close();
-      throw address.kind === 'unix' ? error : listenError(name, address.text, error);
+      throw listenError(name, address, error);
     }
     addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
   }
@@ -64,7 +64,6 @@ export async function openAll(
  * A socket gets its permissions from the umask of the process, and somebody could be faster than a change of them. So it
  * is bound in a directory that nobody else can enter and linked to its place when its permissions are right. A link
  * never replaces anything: what stands at `path` is removed only if it is a socket on which nobody listens any more.
- * Throws `ListenError`.
  */
 export async function placeSocket(
   path: string,
@@ -87,8 +86,6 @@ export async function placeSocket(
     /** Who may connect beside root, by number. */
     const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
     return { openTo, remove: () => removeOwn(path, own) };
-  } catch (error) {
-    throw socketError(path, error);
   } finally {
     if (folder !== null) rmSync(folder, { recursive: true, force: true });
   }
@@ -96,12 +93,8 @@ export async function placeSocket(
 
 /** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
 export async function checkSocketPlace(path: string): Promise<void> {
-  try {
-    await findLeftover(path);
-    rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true });
-  } catch (error) {
-    throw socketError(path, error);
-  }
+  await findLeftover(path);
+  rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true });
 }
 
 /** The socket that a daemon which was killed has left at the path, or null where there is nothing. */
@@ -142,23 +135,6 @@ function removeOwn(path: string, own: Stats): void {
   }
 }
 
-function socketError(path: string, cause: unknown): ListenError {
-  if (cause instanceof ListenError) return cause;
-  const code = codeOf(cause) || 'unknown';
-  const folder = dirname(path);
-  const noRight = `this user may not make files in ${folder}; set another path, or its owner`;
-  const other = 'set control.listen to another path';
-  const problems: Readonly<Record<string, string>> = {
-    ENOENT: `the directory ${folder} does not exist; make it, or ${other}`,
-    ENOTDIR: `${folder} is no directory; ${other}`,
-    EACCES: noRight,
-    EPERM: noRight,
-    EROFS: `${folder} is on a file system that cannot be written; ${other}`,
-    EEXIST: 'something else has just taken this path; look what it is, and start again',
-  };
-  return refuse(path, code, problems[code] ?? `cannot be opened (${code})`, cause);
-}
-
-function refuse(path: string, code: string, problem: string, cause?: unknown): ListenError {
-  return new ListenError('control', `unix:${path}`, code, problem, cause);
+function refuse(path: string, code: string, problem: string): ListenError {
+  return new ListenError('control', `unix:${path}`, code, problem);
 }
