@@ -73,8 +73,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   const falling = rows.flatMap(({ market, fallsBy }) =>
     fallsBy === null ? [] : { market, firstBy: fallsBy },
   );
-  falling.sort((one, other) => one.firstBy - other.firstBy);
-  const [first] = falling;
+  const [first] = falling.sort((one, other) => one.firstBy - other.firstBy);
   const lastBy = falling.at(-1)?.firstBy ?? 0;
   const runningDown = first === undefined ? null : { count: falling.length, ...first, lastBy };
   const sought = find.toLowerCase();
@@ -91,7 +90,7 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
       matchingCount: found.length,
       protectedCount: armed.length,
       /** The protected market whose time is up first, also where it is not shown. */
-      nextExpiry: describeNextExpiry(next?.seen),
+      nextExpiry: next === undefined ? null : describeExpiry(next.seen),
       /** Of the timers that nobody renews: the first and the last to fire. */
       runningDown,
       marketsByState: Object.fromEntries(
@@ -102,10 +101,8 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   };
 }
 
-function describeNextExpiry(seen: MarketSnapshot | undefined) {
-  if (seen?.expiryWallMs == null) return null;
-  const { market, timeoutMs, expiryWallMs } = seen;
-  return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs) };
+function describeExpiry({ market, timeoutMs, expiryWallMs }: MarketSnapshot) {
+  return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs ?? 0) };
 }
 
 type Figures = ReturnType<typeof tally>['figures'];
@@ -122,19 +119,14 @@ function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: 
     marketCount: markets.length,
     ...figures,
     cancellationCount: cancellations.length,
-    cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
-      return { market, certainty, why, by: toSeconds(byWallMs), count };
+    cancellations: cancellations.slice(0, limit).map(({ byWallMs, ...one }) => {
+      return { ...one, by: toSeconds(byWallMs) };
     }),
-    bases: bases.map(({ url, up, pingMs, used, outage, lastProblem }) => {
-      return { url, up, pingSeconds: toSeconds(pingMs), used, outage, lastProblem };
+    bases: bases.map(({ pingMs, ...base }) => ({ ...base, pingSeconds: toSeconds(pingMs) })),
+    bots: bots.map(({ evidenceAgeMs, ttlMs, ...bot }) => {
+      return { ...bot, evidenceAgeSeconds: toSeconds(evidenceAgeMs), ttlSeconds: toSeconds(ttlMs) };
     }),
-    bots: bots.map(({ bot, mode, state, evidenceAgeMs, ttlMs }) => {
-      const evidenceAgeSeconds = toSeconds(evidenceAgeMs);
-      return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSeconds(ttlMs) };
-    }),
-    events: events.map(({ atWallMs, level, event, market, text }) => {
-      return { at: toSeconds(atWallMs), level, event, market, text };
-    }),
+    events: events.map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
   };
 }
 
