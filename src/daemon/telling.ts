@@ -54,8 +54,8 @@ export function createTelling(options: TellingOptions) {
     ...options,
     level: levelOf(config),
     format: config.log.format,
-    onLine: metrics.countLogLine,
-    onDrop: metrics.countDroppedLogLine,
+    onLine: (level) => metrics.logMessages.inc({ level }),
+    onDrop: () => metrics.logDropped.inc(),
   });
   const recent = createRecentEvents();
   const cancellations = createCancellations();
@@ -68,7 +68,7 @@ export function createTelling(options: TellingOptions) {
     log,
     messages: createPoster(clock),
     pings: createPoster(clock),
-    onFailure: (what) => metrics.notifyFailed(what),
+    onFailure: (what) => metrics.notifyFailures.inc({ what }),
   });
   const tell = tellNotices(log.logger, recent, bases);
   const observers: readonly Observer[] = [metrics.observe, cancellations.observe, tell, notifying.observe];
@@ -240,7 +240,7 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
     commanded: (command: Commanded) => say('operator-command', { ...command }, describeCommand(command)),
     /** Counts every refusal; the first of a reason in a minute is a line. */
     controlRefused(reason: Refusal): void {
-      metrics.controlRefused(reason);
+      metrics.controlRefused.inc({ reason });
       const { monoMs: saidMs } = clock.now();
       const before = refusals.get(reason);
       if (before !== undefined && saidMs - before.saidMs < REFUSALS_QUIET_MS) {

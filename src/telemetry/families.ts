@@ -132,6 +132,17 @@ export interface Seen {
     readonly markets: number;
     readonly fleet: number;
   };
+  readonly counts: ReadonlyMap<string, BotCounts>;
+}
+
+/** What is counted of a configured bot. */
+export interface BotCounts {
+  beats: number;
+  refused: number;
+  /** On the monotonic clock; null before its first beat. */
+  lastBeatMs: number | null;
+  /** How often it came into each state. */
+  readonly changes: Map<string, number>;
 }
 
 /**
@@ -263,7 +274,7 @@ function declareMarkets({ collected, ofMarket }: Declare): void {
   );
 }
 
-function declareBots({ collected, counter, histogram, ofBot }: Declare) {
+function declareBots({ collected, histogram, ofBot }: Declare) {
   collected('bot_info', ['bot', 'mode'], ({ snapshot }) =>
     snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
@@ -277,12 +288,16 @@ function declareBots({ collected, counter, histogram, ofBot }: Declare) {
     evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000,
   );
   ofBot('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
-  return {
-    botChanges: counter('bot_changes_total', { bot: [], state: BOT_STATES }),
-    beats: counter('bot_beats_total', { bot: [] }),
-    beatsRefused: counter('bot_beats_refused_total', { bot: [] }),
-    beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS),
-  };
+  collected('bot_changes_total', ['bot', 'state'], ({ counts }) =>
+    [...counts].flatMap(([bot, { changes }]) =>
+      BOT_STATES.map((state) => [{ bot, state }, changes.get(state) ?? 0] as const),
+    ),
+  );
+  const counted = (name: Name, read: (counts: BotCounts) => number) =>
+    collected(name, ['bot'], ({ counts }) => [...counts].map(([bot, one]) => [{ bot }, read(one)]));
+  counted('bot_beats_total', ({ beats }) => beats);
+  counted('bot_beats_refused_total', ({ refused }) => refused);
+  return { beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS) };
 }
 
 function declareDaemon({ gauge, counter, counted, shown }: Declare, controlReasons: readonly string[]) {

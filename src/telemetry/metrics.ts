@@ -3,8 +3,7 @@ import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
-import { BOT_STATES, declareFamilies, type Seen } from './families.ts';
-import type { NotifyWhat } from './notifications.ts';
+import { type BotCounts, declareFamilies, type Seen } from './families.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
@@ -39,36 +38,39 @@ export function createMetrics(options: MetricsOptions) {
   const families = declareFamilies(() => seen, options.bases, options.controlReasons);
   families.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
   let { shard } = options;
-  const bots = createBotCounts(clock, families);
-  bots.configure(options.bots);
+  let counts = countsOf(options.bots);
   const inForce = (hash: string): void => {
     families.reloadOk.set(1);
     families.reloadTime.set(clock.now().wallMs / 1000);
     families.configHash.set(Number.parseInt(hash.slice(0, HASH_DIGITS), 16));
   };
   inForce(options.configHash ?? '0');
-  families.on('bot', ({ bot, state }) => bots.changed(bot, state));
+  families.on('bot', ({ bot, state }) => {
+    const changes = counts.get(bot)?.changes;
+    changes?.set(state, (changes.get(state) ?? 0) + 1);
+  });
+  const { observe, logMessages, logDropped, notifyFailures, controlRefused } = families;
   return {
+    logMessages,
+    logDropped,
+    notifyFailures,
+    controlRefused,
     /** Counts what happened. Notices about bots that are gone are ignored. */
-    observe: families.observe as Observer,
+    observe: observe as Observer,
     /**
      * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
      * given back between them.
      */
     render: (snapshot: Snapshot, now: Instant, open = false): Promise<Buffer> => {
-      seen = { snapshot, wallMs: now.wallMs, shard };
+      seen = { snapshot, wallMs: now.wallMs, shard, counts };
       return render(families.registry, clock, open);
     },
     reconfigure: (next: Metered): void => {
       ({ shard } = next);
-      bots.configure(next.bots);
+      counts = countsOf(next.bots, counts);
     },
     /** The keeper's loop woke up so many milliseconds later than it had asked for. */
     wokeUp: (lateMs: number) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
-    countLogLine: (level: string) => families.logMessages.inc({ level }),
-    countDroppedLogLine: () => families.logDropped.inc(),
-    /** Counts an attempt to deliver what `notify` sends that failed. */
-    notifyFailed: (what: NotifyWhat) => families.notifyFailures.inc({ what }),
     /** The configuration was read again and is in force, changed or not. `hash`: its digest in hexadecimal digits. */
     reloadSucceeded: (hash: string): void => {
       families.reloads.inc();
@@ -79,48 +81,26 @@ export function createMetrics(options: MetricsOptions) {
       families.reloadFailures.inc();
       families.reloadOk.set(0);
     },
-    controlRefused: (reason: string) => families.controlRefused.inc({ reason }),
     /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
-    beatHeard: bots.heard,
-    beatRefused: bots.refused,
+    beatHeard(bot: string): void {
+      const found = counts.get(bot);
+      if (found === undefined) return;
+      const { monoMs } = clock.now();
+      if (found.lastBeatMs !== null) families.beatGap.observe((monoMs - found.lastBeatMs) / 1000);
+      found.lastBeatMs = monoMs;
+      found.beats += 1;
+    },
+    beatRefused(bot: string): void {
+      const found = counts.get(bot);
+      if (found !== undefined) found.refused += 1;
+    },
   };
 }
 
-/** Counts what bots do. Names that no configured bot has are ignored. */
-function createBotCounts(clock: Clock, families: ReturnType<typeof declareFamilies>) {
-  const { beats, beatsRefused, botChanges, beatGap } = families;
-  /** When each bot beat last, on the monotonic clock; null before its first beat. */
-  let lastBeatMs = new Map<string, number | null>();
-  return {
-    /** Bots that are new begin with 0; those that have left lose their series. */
-    configure(names: readonly string[]): void {
-      const next = new Map(names.map((bot) => [bot, lastBeatMs.get(bot) ?? null]));
-      for (const bot of next.keys()) {
-        for (const one of [beats, beatsRefused]) one.inc({ bot }, 0);
-        for (const state of BOT_STATES) botChanges.inc({ bot, state }, 0);
-      }
-      for (const bot of lastBeatMs.keys()) {
-        if (next.has(bot)) continue;
-        for (const one of [beats, beatsRefused]) one.remove({ bot });
-        for (const state of BOT_STATES) botChanges.remove({ bot, state });
-      }
-      lastBeatMs = next;
-    },
-    changed(bot: string, state: string): void {
-      if (lastBeatMs.has(bot)) botChanges.inc({ bot, state });
-    },
-    heard: (bot: string): void => {
-      const before = lastBeatMs.get(bot);
-      if (before === undefined) return;
-      const { monoMs } = clock.now();
-      if (before !== null) beatGap.observe((monoMs - before) / 1000);
-      lastBeatMs.set(bot, monoMs);
-      beats.inc({ bot });
-    },
-    refused: (bot: string): void => {
-      if (lastBeatMs.has(bot)) beatsRefused.inc({ bot });
-    },
-  };
+/** Bots that are new begin with 0; those that have left lose their series. */
+function countsOf(bots: readonly string[], before: ReadonlyMap<string, BotCounts> = new Map()) {
+  const none = (): BotCounts => ({ beats: 0, refused: 0, changes: new Map(), lastBeatMs: null });
+  return new Map(bots.map((bot) => [bot, before.get(bot) ?? none()]));
 }
 
 async function render(registry: Registry, clock: Clock, open: boolean): Promise<Buffer> {

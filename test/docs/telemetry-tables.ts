@@ -17,6 +17,7 @@ import {
 import { createLog } from '../../src/telemetry/log.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from '../telemetry/every-notice.ts';
+import { metricsOf } from '../telemetry/scrape.ts';
 import { code, table } from './markdown.ts';
 
 interface Family {
@@ -149,7 +150,7 @@ function linesOfOperations(now: Instant): EventLine[] {
       clock,
       write: (bytes, done) => setImmediate(() => done(null, bytes.length)),
     }),
-    metrics: { reloadSucceeded() {}, reloadFailed() {}, controlRefused: (reason) => reason },
+    metrics: metricsOf(),
     recent: { add: (line) => lines.push(line) },
   });
   operations.commanded({

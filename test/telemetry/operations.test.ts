@@ -10,7 +10,7 @@ const PROBLEM = 'killswitchd.yaml:3: timeoutSeconds: found 4; allowed are 5 to 6
 
 /** Log, metrics and recent events as the daemon has them. */
 function start(level: LogLevel = 'info') {
-  const log = record({ level, onLine: (of) => metrics.countLogLine(of) });
+  const log = record({ level, onLine: (of) => metrics.logMessages.inc({ level: of }) });
   const { clock, recent } = log;
   const controlReasons = ['foreign_origin', 'unauthorised'];
   const metrics = metricsOf({ bases: BASES, controlReasons, configHash: '0000000000ff0000', clock });
