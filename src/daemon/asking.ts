@@ -1,10 +1,8 @@
 import { createTransport } from '../exchange/transport.ts';
 import type { WireResult } from '../exchange/wire.ts';
 import type { Prober } from '../liveness/http.ts';
-import type { Cancel, Clock } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
-
-type Done = (result: WireResult) => void;
 
 /** Asks one address at a time over a connection of its own: none, and no lookup of a name, is shared with renewals. */
 function createAsker(clock: Clock) {
@@ -17,8 +15,8 @@ function createAsker(clock: Clock) {
     return open.wire;
   };
   return {
-    /** Asks with GET where `body` is null. Calls `done` exactly once, never synchronously. Returned function gives up. */
-    ask(url: string, body: string | null, withinMs: number, dropsBody: boolean, done: Done): Cancel {
+    /** Asks with GET where `body` is null. Never rejects. */
+    ask(url: string, body: string | null, withinMs: number, dropsBody: boolean, signal?: AbortSignal) {
       const { origin, pathname, search } = new URL(url);
       const type = body === null ? {} : { 'content-type': 'application/json' };
       const headers = { accept: '*/*', 'user-agent': 'killswitchd', ...type };
@@ -26,12 +24,15 @@ function createAsker(clock: Clock) {
       const content = () => ({ headers, body });
       const always = { fresh: false, mayWrite: () => true, dropsBody };
       const request = { base: origin, method, path: pathname + search, content, ...always };
-      const giveUp = wireTo(origin).send(request, (result) => {
-        cancelDeadline();
-        done(result);
+      return new Promise<WireResult>((resolve) => {
+        const giveUp = wireTo(origin).send(request, (result) => {
+          cancelDeadline();
+          signal?.removeEventListener('abort', giveUp);
+          resolve(result);
+        });
+        const cancelDeadline = clock.after(withinMs, giveUp);
+        signal?.addEventListener('abort', giveUp, { once: true });
       });
-      const cancelDeadline = clock.after(withinMs, giveUp);
-      return giveUp;
     },
     close: () => open?.wire.close() ?? Promise.resolve(),
   };
@@ -42,7 +43,7 @@ export function openHttpProber(clock: Clock, url: string): Prober {
   const asker = createAsker(clock);
   return {
     probe(timeoutMs, done) {
-      asker.ask(url, null, timeoutMs, true, (result) => {
+      void asker.ask(url, null, timeoutMs, true).then((result) => {
         if (result.kind === 'response') return done({ kind: 'answered', status: result.status });
         const late = `no whole answer within ${timeoutMs} ms`;
         return done({ kind: 'failed', detail: result.reason === 'timeout' ? late : result.detail });
@@ -56,14 +57,8 @@ export function openHttpProber(clock: Clock, url: string): Prober {
 export function createPoster(clock: Clock): Poster {
   const asker = createAsker(clock);
   return {
-    post: (url, body, withinMs, signal) =>
-      new Promise((resolve) => {
-        const giveUp = asker.ask(url.reveal(), body, withinMs, body !== null, (result) => {
-          signal?.removeEventListener('abort', giveUp);
-          resolve(describe(result, withinMs));
-        });
-        signal?.addEventListener('abort', giveUp, { once: true });
-      }),
+    post: async (url, body, withinMs, signal) =>
+      describe(await asker.ask(url.reveal(), body, withinMs, body !== null, signal), withinMs),
     close: asker.close,
   };
 }

@@ -201,7 +201,7 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
     ttlMs: () => config().liveness.ttlSeconds * 1000,
     hear(bot, says, proof, agoMs) {
       const heard = beats.hear(bot, says, proof, agoMs);
-      (heard.counted ? metrics.beatHeard : metrics.beatRefused)(bot);
+      metrics.beat(bot, heard.counted);
       return heard;
     },
     afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),

@@ -82,17 +82,14 @@ export function createMetrics(options: MetricsOptions) {
       families.reloadOk.set(0);
     },
     /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
-    beatHeard(bot: string): void {
+    beat(bot: string, isCounted: boolean): void {
       const found = counts.get(bot);
       if (found === undefined) return;
+      found[isCounted ? 'beats' : 'refused'] += 1;
+      if (!isCounted) return;
       const { monoMs } = clock.now();
       if (found.lastBeatMs !== null) families.beatGap.observe((monoMs - found.lastBeatMs) / 1000);
       found.lastBeatMs = monoMs;
-      found.beats += 1;
-    },
-    beatRefused(bot: string): void {
-      const found = counts.get(bot);
-      if (found !== undefined) found.refused += 1;
     },
   };
 }

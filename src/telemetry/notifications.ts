@@ -222,35 +222,42 @@ export function createNotifying(options: NotifyingOptions) {
   };
 }
 
+/** Posts a message: why it was not taken, and whether trying again is of no use; null where it was. */
+async function postOnce(
+  { messages, onFailure }: NotifyingOptions,
+  { url, format, name }: NotifySettings,
+  message: Message,
+  withinMs: number,
+  signal?: AbortSignal,
+) {
+  if (url === null) return null;
+  const posted = await messages.post(url, formatMessage(message, format, name), withinMs, signal);
+  if (wasTaken(posted)) return null;
+  if (signal?.aborted !== true) onFailure('message');
+  const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
+  return { problem: `${message.event}: ${sayPosted(posted)}`, isFinal };
+}
+
 /**
  * Tells a receiver what happened to the orders. There is at most one message of each event waiting and one on its way,
  * whatever the receiver does: nothing grows, and no renewal waits for it. `tell` hears why a message was given up, or
  * that posts get through again (null); nothing where a reload took the address away meanwhile.
  */
 function createMessages(
-  { clock, bases, messages, onFailure }: NotifyingOptions,
+  options: NotifyingOptions,
   current: { readonly notify: NotifySettings },
   tell: (problem: string | null) => void,
 ) {
-  const waiting = createWaiting(bases);
+  const { clock } = options;
+  const waiting = createWaiting(options.bases);
   const closing = new AbortController();
   let cancelNext: Cancel | null = null;
   let sending: Promise<void> | null = null;
   /** Not before then, on the monotonic clock, does the next message leave. */
   let nextFromMs = 0;
 
-  /** Posts a message once: why it was not taken, and whether trying again is of no use; null where it was. */
-  async function post(message: Message, withinMs: number, signal?: AbortSignal) {
-    const { url, format, name } = current.notify;
-    if (url === null) return null;
-    const posted = await messages.post(url, formatMessage(message, format, name), withinMs, signal);
-    if (wasTaken(posted)) return null;
-    if (signal?.aborted !== true) onFailure('message');
-    const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
-    return { problem: `${message.event}: ${sayPosted(posted)}`, isFinal };
-  }
   async function attempt(message: Message): Promise<void> {
-    const flaw = await post(message, POST_MS, closing.signal);
+    const flaw = await postOnce(options, current.notify, message, POST_MS, closing.signal);
     if (flaw === null) return;
     const { problem, isFinal } = flaw;
     if (!isFinal && !closing.signal.aborted) tell(`${problem}; it is tried again`);
@@ -296,7 +303,7 @@ function createMessages(
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
         const leftMs = untilMs - clock.now().monoMs;
         if (leftMs <= 0) return;
-        const flaw = await post(messageOf(one), leftMs);
+        const flaw = await postOnce(options, current.notify, messageOf(one), leftMs);
         if (flaw !== null) tell(flaw.problem);
       }
     },

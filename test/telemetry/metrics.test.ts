@@ -101,12 +101,12 @@ test('beats are counted by bot, and how far apart they are to within a tenth', a
   metrics = metricsOf({ clock: { ...clock, now: () => ({ ...clock.now(), monoMs }) } });
   for (let beat = 0; beat < 100; beat += 1) {
     monoMs += 1000 + (beat % 3);
-    metrics.beatHeard('maker');
+    metrics.beat('maker', true);
   }
-  metrics.beatHeard('main');
-  metrics.beatRefused('maker');
-  metrics.beatRefused('nobody');
-  metrics.beatHeard('nobody');
+  metrics.beat('main', true);
+  metrics.beat('maker', false);
+  metrics.beat('nobody', false);
+  metrics.beat('nobody', true);
   const samples = await scrape(metrics);
   expect(samples.get('killswitch_bot_beats_total{bot="maker"}')).toBe(100);
   expect(samples.get('killswitch_bot_beats_total{bot="main"}')).toBe(1);
@@ -116,7 +116,7 @@ test('beats are counted by bot, and how far apart they are to within a tenth', a
 });
 
 test('a reload gives new bots their series, and takes those of bots that left', async () => {
-  metrics.beatHeard('main');
+  metrics.beat('main', true);
   metrics.reconfigure({ bots: ['main', 'taker'], shard: { index: 0, count: 1, markets: 3, fleet: 4 } });
   const samples = await scrape(metrics);
   expect(samples.get('killswitch_bot_beats_total{bot="main"}')).toBe(1);
