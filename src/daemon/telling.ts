@@ -210,7 +210,7 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
   /** When a reason was said, and how often more since then. */
   const refusals = new Map<string, { readonly saidMs: number; more: number }>();
   const say = (event: string, given: object, msg: string, level: EventLevel = 'info'): void => {
-    const fields = boundLists({ ...given });
+    const fields = boundLists(given);
     recent.add({ level, event, market: null, msg, fields }, clock.now());
     logger[level]({ event, ...fields }, msg);
   };

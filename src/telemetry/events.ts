@@ -175,14 +175,13 @@ export function describeNotice(notice: Notice, bases: readonly string[], now: In
 
 /** Lists of more than twenty are cut, with their length in another field: ten thousand markets would make a megabyte. */
 export function boundLists(fields: object): Record<string, unknown> {
-  const bounded = Object.entries(fields).flatMap(([name, value]): [string, unknown][] => {
-    if (!Array.isArray(value) || value.length <= NAMED_MARKETS) return [[name, value]];
-    return [
-      [name, value.slice(0, NAMED_MARKETS)],
-      [`${name}Count`, value.length],
-    ];
-  });
-  return Object.fromEntries(bounded);
+  const bounded: Record<string, unknown> = { ...fields };
+  for (const [name, value] of Object.entries(fields)) {
+    if (!Array.isArray(value) || value.length <= NAMED_MARKETS) continue;
+    bounded[name] = value.slice(0, NAMED_MARKETS);
+    bounded[`${name}Count`] = value.length;
+  }
+  return bounded;
 }
 
 /** Timers named in one line of `left-armed`. */

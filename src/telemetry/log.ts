@@ -121,13 +121,12 @@ interface SinkOptions {
   readonly onDrop: () => void;
   /** Told how many were dropped, once there is room again. */
   readonly onRoom?: (dropped: number) => void;
-  readonly limitChars?: number;
 }
 
 type Sink = ReturnType<typeof createSink>;
 
 /** A bounded queue of lines before an output that may be slow, full or gone. One write is on its way at a time. */
-export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CHARS }: SinkOptions) {
+export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
   const waiting: string[] = [];
   let waitingChars = 0;
   let isWriting = false;
@@ -177,7 +176,7 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
   return {
     /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
     write(line: string): void {
-      if (isGone || waitingChars + line.length > limitChars) return drop();
+      if (isGone || waitingChars + line.length > LIMIT_CHARS) return drop();
       waiting.push(line);
       waitingChars += line.length;
       if (!isWriting) writeWaiting();
