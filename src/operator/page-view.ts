@@ -126,9 +126,9 @@ function viewTiles(status: StatusDocument, look: View): Markup {
   const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
     html`<div data-tone="${look.gone === null ? tone : 'idle'}"><dt>${label}</dt><dd>${value}</dd><dd class="small">${note}</dd></div>`;
   const { nextExpiry: next, runningDown } = status;
-  const down = runningDown != null && runningDown.firstBy > look.now ? runningDown : null;
+  const down = runningDown !== null && runningDown.firstBy > look.now ? runningDown : null;
   const expired = status.markets.find(({ state }) => state === 'expired');
-  const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? (next ?? null) : null;
+  const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? next : null;
   const least = expired ?? first ?? down;
   const ends = expired === undefined ? (first?.expiresAt ?? down?.firstBy ?? look.now) : look.now;
   const left = Math.max(0, ends - (look.gone === null ? look.now : status.now + elapsed));

@@ -161,14 +161,13 @@ export function startSentence(text: string): string {
 
 /** What becomes of the timers once nobody is left to renew them. */
 export function sayLeftAlone({ nextExpiry, runningDown }: StatusDocument, now: number): string {
-  // A daemon of an earlier version says neither.
-  if (nextExpiry != null) {
+  if (nextExpiry !== null) {
     const first = Math.min(nextExpiry.expiresAt, runningDown?.firstBy ?? nextExpiry.expiresAt);
     return first > now
       ? `: orders are cancelled from ${sayTime(first, now)} on unless something else renews the timers`
       : `: orders may have been cancelled since ${sayTime(first, now)}`;
   }
-  if (runningDown == null) return '';
+  if (runningDown === null) return '';
   const { count, lastBy } = runningDown;
   const [are, renews] = lastBy > now ? ['are', 'renews'] : ['were', 'renewed'];
   return `: orders of ${nameOf(runningDown.market, count)} ${are} cancelled by ${sayTime(lastBy, now)} unless something else ${renews} the ${count === 1 ? 'timer' : 'timers'}`;
@@ -217,7 +216,7 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
   const ending = `Orders of ${nameOf(market, count)} are cancelled by ${sayTime(lastBy, now)}${because}`;
   const cancelled = sayAllCancelled(status, now);
   const fromWhen = `are cancelled from ${sayTime(nextExpiry?.expiresAt ?? now, now)} on`;
-  const from = nextExpiry == null ? '' : `orders of ${sayCount(protectedCount, 'market')} ${fromWhen}`;
+  const from = nextExpiry === null ? '' : `orders of ${sayCount(protectedCount, 'market')} ${fromWhen}`;
   const keyless = `The exchange refuses the API key: no timer can be renewed${from === '' ? '' : `, and ${from}`}`;
   const outages = bases.filter(({ outage }) => outage).length;
   const isOut = outages > 0 && outages === bases.filter(({ used }) => used).length;
@@ -328,8 +327,7 @@ export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
 
 /** What the last attempt came to, and when the next one is made of a market that the exchange refuses. */
 export function sayProblem({ lastProblem, retryAt }: MarketStatus, now: number): string {
-  // A daemon of an earlier version does not say when.
-  const again = retryAt == null || retryAt <= now ? '' : `; tried again at ${sayTime(retryAt, now)}`;
+  const again = retryAt === null || retryAt <= now ? '' : `; tried again at ${sayTime(retryAt, now)}`;
   return lastProblem === null ? '' : `${lastProblem}${again}`;
 }
 
