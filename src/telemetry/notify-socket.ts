@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { fstatSync, writeSync } from 'node:fs';
+import { promisify } from 'node:util';
 
 /** Sends messages to the service manager. Never blocks and never throws. */
 export interface ServiceManager {
@@ -80,28 +80,25 @@ function createSocket(descriptor: number): Courier {
   };
 }
 
+const run = promisify(execFile);
 /** A manager that does not answer keeps the command waiting for so long. */
 const COMMAND_MS = 5000;
 
 /** One command at a time, so that messages arrive in their order. Pings do not queue: the next one comes soon. */
 function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): Courier {
+  const limit = { env: { PATH, NOTIFY_SOCKET }, timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
   let waiting = 0;
   let last = Promise.resolve();
-  const run = async (message: string): Promise<void> => {
-    const limit = { timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
-    const env = { PATH, NOTIFY_SOCKET };
-    const command = spawn('systemd-notify', message.split('\n'), { stdio: 'ignore', env, ...limit });
-    const [code, signal] = (await once(command, 'exit')) as [number | null, string | null];
-    if (code !== 0) throw new Error(`systemd-notify ended with ${code ?? signal}`);
-  };
   return {
     tell(message, failed) {
       if (waiting > 0 && message.startsWith('WATCHDOG=1')) return;
       waiting += 1;
-      last = last.then(async () => {
-        await run(message).catch(({ message: problem }: Error) => failed(problem));
-        waiting -= 1;
-      });
+      last = last
+        .then(async () => void (await run('systemd-notify', message.split('\n'), limit)))
+        .catch((error: Error) => failed(error.message))
+        .finally(() => {
+          waiting -= 1;
+        });
     },
     told: () => last,
   };
