@@ -33,25 +33,21 @@ test('every kind of notice is one line with time, level, code and a sentence', a
   await expect(said.join('')).toMatchFileSnapshot('sentences.txt');
 });
 
-test('the first failure is a warning, its repeats are counted and said at the recovery', async () => {
+test('the first failure and the first renewal of a market are told, their repeats at debug, and counted', async () => {
   const log = record({ level: 'info' });
-  for (let streak = 1; streak <= 12; streak += 1)
-    log.observe({ ...EVERY_NOTICE['attempt-failed'], streak }, log.clock.now());
-  log.observe(EVERY_NOTICE.recovered, log.clock.now());
+  const observe = (notice: Notice) => log.observe(notice, log.clock.now());
+  for (let streak = 1; streak <= 12; streak += 1) observe({ ...EVERY_NOTICE['attempt-failed'], streak });
+  observe(EVERY_NOTICE.recovered);
+  observe(EVERY_NOTICE.renewed);
+  observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null });
+  log.logger.level = 'debug';
+  observe(EVERY_NOTICE.renewed);
   expect(await log.lines()).toMatchObject([
     { level: 'warn', event: 'attempt-failed', market: 'BTC_USDT', reason: 'timeout' },
     { level: 'info', event: 'recovered', market: 'BTC_USDT', failures: 12 },
+    { level: 'info', event: 'armed' },
+    { level: 'debug', event: 'renewed' },
   ]);
-});
-
-test('a renewal is a line only at debug, but the first one of a market always is', async () => {
-  const log = record({ level: 'info' });
-  log.observe(EVERY_NOTICE.renewed, log.clock.now());
-  log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, log.clock.now());
-  log.logger.level = 'debug';
-  expect(log.logger.level).toBe('debug');
-  log.observe(EVERY_NOTICE.renewed, log.clock.now());
-  expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
 });
 
 test('an outage of a thousand markets takes tens of lines, and every market that lapsed is named', async () => {

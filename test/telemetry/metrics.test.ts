@@ -57,13 +57,6 @@ test('a market has one state, the reason of its hold, and no expiry without a ti
   expect(samples.get('killswitch_renewal_last_slack_ratio{market="NEW"}')).toBe(1);
 });
 
-test('a market that has left leaves no series behind, and a new one has all of them', async () => {
-  await scrape(metrics);
-  const after = await scrape(metrics, sampleSnapshot({ markets: [sampleMarket({ market: 'SOL_USDT' })] }));
-  expect(ofMarket(after, 'BTC_USDT')).toEqual([]);
-  expect(ofMarket(after, 'SOL_USDT')).toHaveLength(10);
-});
-
 test('every kind of notice moves what it should and nothing throws', async () => {
   const now = clock.now();
   const before = figuresOf(await scrape(metrics));
