@@ -6,12 +6,6 @@ import { onOver } from './share.ts';
 
 type Render = () => Promise<Buffer>;
 
-interface Stream {
-  readonly raw: ServerResponse;
-  /** Since when it has not taken what was sent to it; null where it has. */
-  behindSinceMs: number | null;
-}
-
 /** What a stream is answered with; `x-accel-buffering` keeps a proxy from holding events back. */
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 const MAX_STREAMS = 32;
@@ -31,20 +25,31 @@ const END = 'event: end\ndata: {}\n\n';
  * status as a line of JSON, up to a second old; `lastStatus`: the same, made now, for the end.
  */
 export function createEventStream(clock: Clock, status: Render, lastStatus: Render) {
-  const streams = new Set<Stream>();
+  /** When each of them was written to last. */
+  const streams = new Map<ServerResponse, number>();
   const breathe = createBreather(clock);
   let isServing = false;
   let closed = false;
 
+  /** Writes, unless what was written before is still waiting; lets the reader go where that lasts too long. */
+  const send = (raw: ServerResponse, bytes: Buffer | string): void => {
+    const nowMs = clock.now().monoMs;
+    if (raw.writableLength > 0) {
+      if (nowMs - (streams.get(raw) ?? nowMs) >= BEHIND_MS) raw.destroy();
+      return;
+    }
+    streams.set(raw, nowMs);
+    raw.write(bytes);
+  };
   const serve = async (): Promise<void> => {
     isServing = true;
     while (streams.size > 0 && !closed) {
       await new Promise<void>((resolve) => void clock.after(EVERY_MS, resolve));
       // A status that cannot be made is missed.
       const event = await within(clock, LATE_MS, status().then(toEvent)).catch(() => null);
-      for (const stream of streams) {
+      for (const raw of streams.keys()) {
         await breathe();
-        if (!closed) send(stream, event ?? COMMENT, clock.now().monoMs);
+        if (!closed && streams.has(raw)) send(raw, event ?? COMMENT);
       }
     }
     isServing = false;
@@ -58,12 +63,10 @@ export function createEventStream(clock: Clock, status: Render, lastStatus: Rend
         return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
       }
       const { raw } = reply;
-      const stream: Stream = { raw, behindSinceMs: null };
-      streams.add(stream);
-      onOver(reply, () => streams.delete(stream));
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
-      send(stream, Buffer.concat([Buffer.from(RETRY), toEvent(first)]), clock.now().monoMs);
+      send(raw, Buffer.concat([Buffer.from(RETRY), toEvent(first)]));
+      onOver(reply, () => streams.delete(raw));
       if (!isServing) void serve();
       return reply;
     },
@@ -72,9 +75,9 @@ export function createEventStream(clock: Clock, status: Render, lastStatus: Rend
       closed = true;
       if (streams.size === 0) return;
       const last = await within(clock, LAST_WORD_MS, lastStatus().then(toEvent)).catch(() => null);
-      const ends = [...streams].map((stream) => sayEnd(stream, last));
+      const ends = [...streams.keys()].map((raw) => sayEnd(raw, last));
       await within(clock, LAST_WORD_MS, Promise.all(ends));
-      for (const { raw } of streams) raw.destroy();
+      for (const raw of streams.keys()) raw.destroy();
     },
   };
 }
@@ -83,19 +86,8 @@ function toEvent(line: Buffer): Buffer {
   return Buffer.concat([Buffer.from('event: status\ndata: '), line, Buffer.from('\n')]);
 }
 
-/** Writes, unless what was written before is still waiting; lets the reader go where that lasts too long. */
-function send(stream: Stream, bytes: Buffer | string, nowMs: number): void {
-  if (stream.raw.writableLength > 0) {
-    stream.behindSinceMs ??= nowMs;
-    if (nowMs - stream.behindSinceMs >= BEHIND_MS) stream.raw.destroy();
-    return;
-  }
-  stream.behindSinceMs = null;
-  stream.raw.write(bytes);
-}
-
 /** Resolves when the reader has been handed everything, or is gone. */
-function sayEnd({ raw }: Stream, last: Buffer | null): Promise<void> {
+function sayEnd(raw: ServerResponse, last: Buffer | null): Promise<void> {
   return new Promise((resolve) => {
     raw.once('close', resolve);
     if (last !== null && raw.writableLength === 0) raw.write(last);
