@@ -15,6 +15,7 @@ import type { Looking } from '../liveness/rounds.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
+import { MAX_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
 import type { Clock, Evidence, Hear } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
@@ -222,8 +223,6 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
-/** No listener uses more connections than this. */
-const MOST_USED = 256;
 
 /** What each listener may have, so that renewals never want for a descriptor; undefined where there is no lack. */
 function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
@@ -237,7 +236,7 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
   const shared = limit - RESERVED - 2 * botsOf(fleet).length;
   const listeners = web.listen.length + control.listen.length;
   const each = Math.floor(shared / listeners);
-  if (listeners === 0 || !(each < MOST_USED)) return undefined;
+  if (listeners === 0 || !(each < MAX_CONNECTIONS)) return undefined;
   const most = Math.max(2, each);
   const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
   logger.warn({ event: 'few-descriptors', limit, most }, text);

@@ -39,11 +39,9 @@ interface TellingOptions extends Pick<LogOptions, 'clock' | 'terminal' | 'write'
 }
 
 export function createTelling(options: TellingOptions) {
-  const { config, clock, nodeVersion, bases } = options;
+  const { config, clock, bases } = options;
   const metrics = createMetrics({
-    version: VERSION,
-    revision: REVISION,
-    nodeVersion,
+    build: { version: VERSION, revision: REVISION, node_version: options.nodeVersion },
     clock,
     bases,
     controlReasons: REFUSALS,

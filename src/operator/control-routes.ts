@@ -6,7 +6,7 @@ import type { MarketSnapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed } from '../util/text.ts';
-import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
+import { ControlRefusal, type ControlSources } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { talkOf } from './listen.ts';
 import { createSender } from './share.ts';
@@ -68,7 +68,7 @@ interface Call extends Origin {
   readonly sender: string | null;
 }
 
-type Answer = readonly [status: number, body: object | string | Buffer];
+type Answer = readonly [status: number, body: object];
 
 type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
 
@@ -136,7 +136,7 @@ export function createRoutes(daemon: ControlSources) {
     const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
     void reply.code(status);
     if (Buffer.isBuffer(body)) return send(reply, async () => body);
-    return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
+    return reply.send(`${JSON.stringify(body)}\n`);
   };
   return (app: FastifyInstance): void => {
     for (const route of ROUTES) {
@@ -254,8 +254,8 @@ async function reload(daemon: ControlSources, call: Call): Promise<Answer> {
     return [200, answerOf(progress, { result, ...changes, ...more })[1]];
   }
   const { problems } = report;
-  const text = `nothing was changed, because of ${counted(problems.length, 'problem')}`;
-  return [422, errorBody('config_rejected', text, { problems })];
+  const message = `nothing was changed, because of ${counted(problems.length, 'problem')}`;
+  return [422, { error: { code: 'config_rejected', message, problems } }];
 }
 
 function setLogLevel(daemon: ControlSources, call: Call): Answer {

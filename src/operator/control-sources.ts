@@ -93,6 +93,5 @@ export class ControlRefusal extends Error {
   }
 }
 
-export function errorBody(code: string, message: string, more: object = {}): string {
-  return `${JSON.stringify({ error: { code, message, ...more } })}\n`;
-}
+export const errorBody = (code: string, message: string) =>
+  `${JSON.stringify({ error: { code, message } })}\n`;

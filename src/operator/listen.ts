@@ -11,7 +11,7 @@ export type ListenerName = 'web' | 'control';
 export interface ListenOptions {
   readonly clock: Clock;
   readonly listen: readonly ListenAddress[];
-  /** Connections that each of them may have; 256 where it is not given, and never more. */
+  /** Connections that each of them may have; 256 where it is not given. */
   readonly mostConnections?: number | undefined;
   /** A connection was refused, or closed before it had sent a whole request. */
   readonly onCrowded?: () => void;
@@ -69,7 +69,7 @@ export function urlOf(host: string, server: Server): string {
 }
 
 /** Renewals need file descriptors, too. */
-const MAX_CONNECTIONS = 256;
+export const MAX_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
 const FULL_SHARE = 7 / 8;
 /** From here on also those make room that came a moment ago: among so many silent ones they are hardly readers. */
@@ -85,8 +85,7 @@ const IDLE_MS = 10_000;
  * 10 s, and waits for no answer. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
 export function limitConnections(server: Server, options: ListenOptions): void {
-  const { clock, mostConnections = MAX_CONNECTIONS, onCrowded } = options;
-  const most = Math.min(MAX_CONNECTIONS, mostConnections);
+  const { clock, mostConnections: most = MAX_CONNECTIONS, onCrowded } = options;
   // The oldest are first.
   const silentMs = new Map<Socket, number>();
   const usedMs = new Map<Socket, number>();

@@ -19,9 +19,8 @@ export interface Metered {
 }
 
 export interface MetricsOptions extends Metered {
-  readonly version: string;
-  readonly revision: string;
-  readonly nodeVersion: string;
+  /** The labels of `killswitch_build_info`. */
+  readonly build: Readonly<Record<'version' | 'revision' | 'node_version', string>>;
   /** Base addresses in the order that the notices number them. */
   readonly bases: readonly string[];
   readonly clock: Clock;
@@ -33,10 +32,10 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Declares every metric, and creates every series whose labels are known from the start with the value 0. */
 export function createMetrics(options: MetricsOptions) {
-  const { clock, version, revision, nodeVersion } = options;
+  const { clock } = options;
   let seen: Seen | null = null;
   const families = declareFamilies(() => seen, options.bases, options.controlReasons);
-  families.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
+  families.buildInfo.set(options.build, 1);
   let { shard } = options;
   let counts = countsOf(options.bots);
   const inForce = (hash: string): void => {

@@ -7,9 +7,7 @@ import { sampleSnapshot } from '../operator/sample-snapshot.ts';
 /** Metrics of a small daemon, with what a test wants to be different. */
 export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
   createMetrics({
-    version: '1.2.3',
-    revision: 'abc',
-    nodeVersion: 'v24',
+    build: { version: '1.2.3', revision: 'abc', node_version: 'v24' },
     bases: ['http://127.0.0.1:1'],
     bots: ['maker', 'main'],
     controlReasons: ['foreign_origin', 'no_token'],
