@@ -41,14 +41,24 @@ export function startControl(options: ControlOptions) {
 
 function createListener(options: ControlOptions, address: ListenAddress, openTo: () => string) {
   const { sources } = options;
-  const checkSender = createSenderCheck(address, options.token);
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
     if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
     const withToken = options.token() === null ? '' : ', with the token';
     return `http from ${remoteAddress}:${remotePort}${withToken}`;
   };
   const app = fastify({
-    ...LIMITS,
+    ...SERVER,
+    bodyLimit: BODY_BYTES,
+    requestTimeout: RECEIVE_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionTimeout: IDLE_MS,
+    http: {
+      requireHostHeader: false,
+      headersTimeout: RECEIVE_MS,
+      // A listener wakes the process whenever it looks for slow connections, also where there are none.
+      connectionsCheckingInterval: 2000,
+      maxHeaderSize: 8192,
+    },
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
     frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),
@@ -64,7 +74,7 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    checkSender(request.headers);
+    checkSender(request.headers, address, options.token);
     void reply.removeHeader('connection');
     checkPath(request);
     void reply.headers(HEADERS);
@@ -82,7 +92,7 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
 }
 
 function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error: unknown): FastifyReply {
-  const { code, status, headers, message } = asRefusal(error, reply.request.headers['content-type']);
+  const { code, status, headers, message } = asRefusal(error, FAULT, reply.request.headers['content-type']);
   // A client that left in the middle of its request was not refused, or was told before.
   if (!reply.request.raw.socket.destroyed) onRefused(code);
   return reply
@@ -91,27 +101,16 @@ function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error:
     .send(errorBody(code, hide(message)));
 }
 
-// A listener wakes the process whenever it looks for slow connections, also where there are none.
-const LIMITS = {
-  ...SERVER,
-  bodyLimit: BODY_BYTES,
-  requestTimeout: RECEIVE_MS,
-  keepAliveTimeout: KEEP_ALIVE_MS,
-  connectionTimeout: IDLE_MS,
-  http: {
-    requireHostHeader: false,
-    headersTimeout: RECEIVE_MS,
-    connectionsCheckingInterval: 2000,
-    maxHeaderSize: 8192,
-  },
-} as const;
-
 /** Answers what is no HTTP. A command before it never begins: without its body it would be meant for all markets. */
 function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): void {
   const talk = talkOf(socket);
   const code = codeOf(error);
   if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
-  const { code: reason, message, status } = refusalOf(code, UNREADABLE);
+  const {
+    code: reason,
+    message,
+    status,
+  } = asRefusal(error, ['malformed_request', 'the request cannot be read as HTTP']);
   if (!talk.broken) onRefused(reason);
   const isFirst = !talk.broken && !talk.hasBegun;
   talk.broken = true;
@@ -125,7 +124,6 @@ function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): v
 }
 
 type Refused = ConstructorParameters<typeof ControlRefusal>;
-const UNREADABLE: Refused = ['malformed_request', 'the request cannot be read as HTTP'];
 /** What Node's parser and fastify have against a request, by the codes of their errors. */
 const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_BAD_URL: ['malformed_request', 'the path cannot be read', { connection: 'close' }],
@@ -135,15 +133,13 @@ const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', `the body is longer than ${BODY_BYTES} bytes`],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the body is not as long as content-length says'],
 };
-function asRefusal(error: unknown, contentType: string | undefined): ControlRefusal {
+const FAULT: Refused = ['internal_error', 'the daemon made a mistake; nothing more is known here'];
+
+/** Of an error that nobody foresaw nothing is shown but `otherwise`. */
+function asRefusal(error: unknown, otherwise: Refused, contentType?: string): ControlRefusal {
   if (error instanceof ControlRefusal) return error;
   const code = codeOf(error);
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return wrongContentType(contentType);
-  return refusalOf(code, ['internal_error', 'the daemon made a mistake; nothing more is known here']);
-}
-
-/** Of an error that nobody foresaw nothing is shown but `otherwise`. */
-function refusalOf(code: string, otherwise: Refused): ControlRefusal {
   return new ControlRefusal(...(REFUSED[code] ?? otherwise));
 }
 
@@ -152,27 +148,25 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 /**
  * Keeps out web pages in a browser of this host, which may send requests to loopback: one cannot hide its origin, nor a
  * name of its own for 127.0.0.1. An address that other hosts reach has names that nobody knows here: there the token
- * decides, and it is always asked for. The returned function throws `ControlRefusal`.
+ * decides, and it is always asked for.
  */
-function createSenderCheck(address: ListenAddress, token: () => string | null) {
-  const host = address.kind === 'unix' ? null : address.host.toLowerCase();
-  const isLocal = host === null || isLoopback(host);
-  return (headers: IncomingHttpHeaders): void => {
-    const site = headers['sec-fetch-site'];
-    if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
-      const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
-      throw new ControlRefusal('foreign_origin', text);
-    }
-    // The permissions of the file decide who may use a Unix socket.
-    if (host === null) return;
-    const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '') ?? '';
-    if (isLocal && ![...LOCAL_NAMES, host].includes(name)) {
-      const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
-      throw new ControlRefusal('wrong_host', text);
-    }
-    const wanted = token();
-    if (wanted !== null || !isLocal) checkToken(headers.authorization, wanted);
-  };
+function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: () => string | null): void {
+  const site = headers['sec-fetch-site'];
+  if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
+    const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
+    throw new ControlRefusal('foreign_origin', text);
+  }
+  // The permissions of the file decide who may use a Unix socket.
+  if (address.kind === 'unix') return;
+  const host = address.host.toLowerCase();
+  const isLocal = isLoopback(host);
+  const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '') ?? '';
+  if (isLocal && ![...LOCAL_NAMES, host].includes(name)) {
+    const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
+    throw new ControlRefusal('wrong_host', text);
+  }
+  const wanted = token();
+  if (wanted !== null || !isLocal) checkToken(headers.authorization, wanted);
 }
 
 /** Without a token nothing fits. */
