@@ -3,24 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { ListenError } from '../../src/operator/listen.ts';
 import { sleep } from '../process/program.ts';
 import { asker, dial, open } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
-
-test('an address in use is named, and no other listener stays open', async () => {
-  const taken = new URL((await start()).addresses[0] ?? '').host;
-  // Nobody is given the port of another address by chance while it is in use at this one.
-  const other = taken.replace('127.0.0.1', '127.0.0.2');
-  const error = await start(undefined, [other, taken]).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(ListenError);
-  expect(error).toMatchObject({ code: 'EADDRINUSE' });
-  expect(String(error)).toMatch(
-    new RegExp(`web listener ${taken}: the address is in use.*KILLSWITCHD_WEB_LISTEN`),
-  );
-  await start(undefined, [other]);
-});
 
 test('somebody who never reads delays neither the others nor the end', async () => {
   const web = await start(undefined, undefined, 'x'.repeat(400 * 65_536));
