@@ -91,9 +91,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
 /** Most markets that the page asks for and shows. */
 const PAGE_MARKETS = 200;
 const TEXT = 'text/plain; charset=utf-8';
-const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
-const JSON_TYPE = 'application/json; charset=utf-8';
+const OPENMETRICS = 'application/openmetrics-text';
 
 export type Pages = ReturnType<typeof createPages>;
 
@@ -112,7 +110,6 @@ function createPages(sources: WebOptions) {
   const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
   const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
-  const page = () => Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS })));
   return {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
@@ -126,7 +123,9 @@ function createPages(sources: WebOptions) {
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
-    page: shareWhileFresh(clock, page),
+    page: shareWhileFresh(clock, () =>
+      Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
+    ),
     events: createEventStream(clock, briefStatus, lastStatus),
     send: createSender(clock, (reply) =>
       reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n'),
@@ -156,15 +155,14 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
   // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
   app.get('/metrics', ({ headers }, reply) => {
     void reply.header('vary', 'accept');
-    const isOpen = headers.accept?.includes('application/openmetrics-text') === true;
-    return isOpen
-      ? pages.send(reply.type(OPENMETRICS_TYPE), pages.openMetrics)
-      : pages.send(reply.type(METRICS_TYPE), pages.metrics);
+    return headers.accept?.includes(OPENMETRICS) === true
+      ? pages.send(reply.type(`${OPENMETRICS}; version=1.0.0; charset=utf-8`), pages.openMetrics)
+      : pages.send(reply.type('text/plain; version=0.0.4; charset=utf-8'), pages.metrics);
   });
   app.get<{ Querystring: Asked }>('/api/v1/status', ({ query }, reply) => {
     const { view, find = '' } = query;
     const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(String(find));
-    return pages.send(reply.type(JSON_TYPE), view === 'page' ? ofPage : pages.status);
+    return pages.send(reply.type('application/json; charset=utf-8'), view === 'page' ? ofPage : pages.status);
   });
   app.get('/api/v1/events', (request, reply) =>
     request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
