@@ -10,7 +10,7 @@ import { ControlRefusal, type ControlSources, errorBody } from './control-source
 import { countAhead, EVERY_HEADER, type ListenOptions, MAX_AHEAD, SERVER, talkOf } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
-interface ControlOptions extends Omit<ListenOptions, 'clock'> {
+interface ControlOptions extends Omit<ListenOptions, 'clock' | 'endsWaiting' | 'onCrowded'> {
   /** Who may connect to the Unix sockets. */
   readonly access: SocketAccess;
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
@@ -32,7 +32,8 @@ export function startControl(options: ControlOptions) {
   const { sources } = options;
   const addRoutes = createRoutes(sources);
   const onCrowded = () => sources.onRefused('too_many_connections');
-  return openAll('control', { ...options, clock: sources.clock, onCrowded }, (address, openTo) => {
+  const limits = { clock: sources.clock, endsWaiting: false, onCrowded };
+  return openAll('control', { ...options, ...limits }, (address, openTo) => {
     const app = createListener(options, address, openTo);
     addRoutes(app);
     return app;

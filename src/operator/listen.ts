@@ -13,6 +13,8 @@ export interface ListenOptions {
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given. */
   readonly mostConnections?: number | undefined;
+  /** Whether a connection on which somebody waits for an answer is ended for others; an event stream always waits. */
+  readonly endsWaiting: boolean;
   /** A connection was refused, or closed before it had sent a whole request. */
   readonly onCrowded?: () => void;
 }
@@ -82,10 +84,10 @@ const IDLE_MS = 10_000;
 /**
  * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
  * one that has not sent a whole request for 100 ms, or else the one that has sent nothing for longest, and at least for
- * 10 s, and waits for no answer. Before the last places are taken, one that came later than 100 ms ago goes as well.
+ * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
 export function limitConnections(server: Server, options: ListenOptions): void {
-  const { clock, mostConnections: most = MAX_CONNECTIONS, onCrowded } = options;
+  const { clock, mostConnections: most = MAX_CONNECTIONS, endsWaiting, onCrowded } = options;
   // The oldest are first.
   const silentMs = new Map<Socket, number>();
   const usedMs = new Map<Socket, number>();
@@ -96,9 +98,8 @@ export function limitConnections(server: Server, options: ListenOptions): void {
     const isCrowded = silentMs.size > 1 && silentMs.size + usedMs.size > most * CROWDED_SHARE;
     // Who came a moment ago may be about to send its request.
     const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
-    const found = isMute
-      ? oldest
-      : [...usedMs].find(([one, ms]) => talkOf(one).unanswered === 0 && isOver(ms, IDLE_MS));
+    const mayEnd = (socket: Socket) => endsWaiting || talkOf(socket).unanswered === 0;
+    const found = isMute ? oldest : [...usedMs].find(([one, ms]) => mayEnd(one) && isOver(ms, IDLE_MS));
     if (found === undefined) return;
     if (isMute) onCrowded?.();
     forget(found[0]);

@@ -12,7 +12,7 @@ import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
-interface WebOptions extends ListenOptions {
+interface WebOptions extends Omit<ListenOptions, 'endsWaiting'> {
   readonly snapshot: () => Snapshot;
   readonly metrics: {
     /** Built without holding the event loop; in OpenMetrics with `open`. */
@@ -32,7 +32,7 @@ const HEADERS = {
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
 export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
-  const { addresses, close } = await openAll('web', options, (address) =>
+  const { addresses, close } = await openAll('web', { ...options, endsWaiting: true }, (address) =>
     createListener(pages, address.kind === 'tcp' ? address.host : ''),
   );
   return {

@@ -125,6 +125,14 @@ describe('event stream', () => {
     await expect.poll(async () => (await ask(web, '/api/v1/events')).status, { timeout: 15_000 }).toBe(200);
   });
 
+  test('keeps no probe out where descriptors are few: one that is 10 s old makes room', async () => {
+    const web = await start(undefined, undefined, undefined, createLoopClock(100), [], 16);
+    await Promise.all(Array.from({ length: 14 }, () => listen(web)));
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    const probes = await Promise.all(Array.from({ length: 8 }, () => ask(web, '/livez')));
+    expect(new Set(probes.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
   test('lets a reader go that takes nothing, without holding more than one status for it', {
     timeout: 90_000,
   }, async () => {

@@ -24,8 +24,10 @@ export async function start(
   page = 'metric_a 1\nmetric_b 2\n',
   itsClock: Clock = clock,
   cancellations: readonly Cancellation[] = [],
+  mostConnections?: number,
 ): Promise<Web> {
   const web = await startWeb({
+    mostConnections,
     listen: listen.map(addressOf),
     snapshot,
     metrics: { render: async (_, __, open) => Buffer.from(open ? `${page}# EOF\n` : page) },
