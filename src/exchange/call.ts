@@ -15,6 +15,7 @@ import {
 import type { Access } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
 import { type Fields, type Limit, type Operation, syncKillSwitch } from './operations.ts';
+import { NONCE_MODES, type NonceMode } from './sign.ts';
 import { breach } from './validate.ts';
 import type { WireResult } from './wire.ts';
 
@@ -56,12 +57,13 @@ const BACKOFF = { retries: 3, minTimeout: 100, maxTimeout: 1_000, randomize: tru
 
 /** The time of a call in milliseconds. Throws an ArgumentError where no timer can wait for it. */
 export function checkTimeout(timeoutMs: number): number {
-  if (timeoutMs > 0 && timeoutMs <= LONGEST_MS) return timeoutMs;
+  if (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= LONGEST_MS) return timeoutMs;
   throw breach('timeoutMs', timeoutMs, `milliseconds greater than 0, at most ${LONGEST_MS}`);
 }
 
 /** Throws an ArgumentError where a client could not keep to them. */
-export function checkPace(connections: number, budget: Limit = syncKillSwitch.limit): void {
+export function checkPace(connections: number, nonce: NonceMode, budget: Limit = syncKillSwitch.limit): void {
+  if (!NONCE_MODES.includes(nonce)) throw breach('nonce', nonce, NONCE_MODES.join(', '));
   const { requests, windowMs } = syncKillSwitch.limit;
   if (!(Number.isInteger(connections) && connections > 0))
     throw breach('connections', connections, 'whole numbers from 1 on');
@@ -111,8 +113,10 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
   return async <T>(call: Call<T>, options: CallOptions): Promise<Answered<T>> => {
     const { operation, lookup = {}, firstShare = 1 } = call;
     const { signal, base: place = 0 } = options;
-    const base = origins[place];
+    const base = typeof place === 'number' ? origins[place] : undefined;
     if (base === undefined) throw breach('base', place, `whole numbers 0 to ${origins.length - 1}`);
+    if (signal !== undefined && !(signal instanceof AbortSignal))
+      throw breach('signal', signal, 'an AbortSignal, or left out');
     const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);
     const begunMs = clock.now().monoMs;
     const endMs = begunMs + timeoutMs;

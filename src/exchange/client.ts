@@ -121,7 +121,7 @@ function createAsk(call: ReturnType<typeof createCaller>) {
 export function createClient(given: ClientOptions): Client {
   const { clock, nonce, budget, connections = CONNECTIONS } = given;
   const timeoutMs = checkTimeout(given.timeoutMs ?? TIMEOUT_MS);
-  checkPace(connections, budget);
+  checkPace(connections, nonce, budget);
   const access = createAccess(given);
   const limits = createLimits({ clock, nonce, budget, concurrent: connections });
   const call = createCaller(access, limits, timeoutMs);

@@ -124,10 +124,10 @@ export function createLimits(options: LimitsOptions) {
         const refuse = (error: Error) => {
           if (leave()) reject(error);
         };
-        waiting.add(refuse);
         const late = () => noTurn(operation.name, limit, waitMs);
-        const cancelWait = clock.after(waitMs, () => refuse(late()));
         const ignore = onAbort(signal, () => refuse(withdrawn(signal, false) ?? late()));
+        const cancelWait = clock.after(waitMs, () => refuse(late()));
+        waiting.add(refuse);
         const begin = async () => {
           if (leave()) await job().then(resolve, reject);
           // Whoever has given up meanwhile sends nothing.

@@ -18,7 +18,8 @@ export function signPayload(payload: string, secret: string): string {
  * `increasing`: each nonce is greater than every one that the exchange accepted before, in the order of arrival.
  * `window`: a nonce is milliseconds within 5 s of the exchange's clock and unique; the order does not matter.
  */
-export type NonceMode = 'increasing' | 'window';
+export const NONCE_MODES = ['increasing', 'window'] as const;
+export type NonceMode = (typeof NONCE_MODES)[number];
 
 /** The nonces of one API key. */
 export interface NonceSource {

@@ -124,11 +124,20 @@ test('the edges of every range are allowed', async () => {
   expect(server.paths).toHaveLength(10);
 });
 
-test.each(SAMPLES)('$name refuses a time to wait that is none', async ({ call }) => {
+const OPTIONS: Readonly<Record<string, readonly unknown[]>> = {
+  timeoutMs: [0, -1, Number.NaN, 3_000_000_000, '1000'],
+  base: [-1, 0.5, 1, '0', 'length'],
+  signal: [null, {}, new AbortController()],
+};
+
+test.each(SAMPLES)('$name refuses a time, a base address and a signal that are none', async ({ call }) => {
   const client = openClient(NOWHERE);
-  const error = { name: 'ArgumentError', argument: 'timeoutMs' };
-  for (const timeoutMs of [0, -1, Number.NaN, 3_000_000_000])
-    expect(await errorOf(call(client, { timeoutMs }))).toMatchObject(error);
+  for (const [argument, values] of Object.entries(OPTIONS))
+    for (const value of values)
+      expect(await errorOf(call(client, { [argument]: value }))).toMatchObject({
+        name: 'ArgumentError',
+        argument,
+      });
 });
 
 const PART = 'allowed: requests from 2 on in windowMs, not more than 10000 in 10 s';
@@ -146,6 +155,7 @@ test.each<[Partial<ClientOptions>, string]>([
   [budget(60_000, 60_000), PART],
   [{ connections: 0 }, 'connections is 0; allowed: whole numbers from 1 on'],
   [{ connections: 1.5 }, 'connections is 1.5'],
+  [{ nonce: 'Window' as 'window' }, 'nonce is "Window"; allowed: increasing, window'],
   [{ timeoutMs: 0 }, 'timeoutMs is 0; allowed: milliseconds greater than 0, at most 2147483647'],
   [{ bases: [] }, 'bases is []; allowed: one base address or more'],
   [from('http://exchange.example'), `${PLAIN} 127.0.0.1, [::1] or localhost; write https://exchange.example`],
