@@ -76,9 +76,9 @@ export function objectIn(body: Buffer): Call['body'] | null {
 
 const unslashed = (json: string) => json.replaceAll('\\/', '/');
 
-/** The JSON without white space between its tokens. Read as text: values can be nested deeper than the stack. */
+/** The JSON without white space between tokens. Read as text: it may be nested deeper than the stack, or break off. */
 function compact(json: string): string {
-  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+  return json.replace(/("(?:[^"\\]|\\.)*"?)|\s+/g, '$1');
 }
 
 function headerOf(headers: Headers, name: string): string {

@@ -36,6 +36,12 @@ test('JSON that is nested deep is a payload like any other, also where the body 
   expect(ask({ ...sent, body: `${deep} ` }, 'live').status).toBe(401);
 });
 
+test('a body of 64 KiB whose text never ends is refused at once', () => {
+  const startedMs = performance.now();
+  expect(ask({ ...good(), body: `"${'\\"'.repeat(32_000)}` }, 'live')).toEqual(INVALID);
+  expect(performance.now() - startedMs).toBeLessThan(500);
+});
+
 test('spaced JSON is a payload in the document, and none at the live exchange', () => {
   const fields = { request: KILL_SWITCH, nonce: nextNonce(), ...FIELDS };
   const sent = signedText(`${JSON.stringify(fields, null, 1)}\n`);
