@@ -255,7 +255,7 @@ function takerOf(app: FastifyInstance) {
 }
 
 /** It keeps what it compiled, for all servers of a process. */
-const ajv = new Ajv({ allErrors: true, discriminator: true, strict: false });
+const ajv = new Ajv({ allErrors: true, discriminator: true, strict: false, strictNumbers: true });
 
 /** What is wrong with the first item that is; null where nothing is. */
 function flawIn(items: readonly unknown[], schema: ObjectShape) {

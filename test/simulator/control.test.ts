@@ -96,9 +96,16 @@ test.each(rowsOf(REFUSED))('%s refuses %s and says what is allowed', async (path
 
 test('what is no JSON, no number or no endpoint is refused in words', async () => {
   const headers = { 'content-type': 'application/json' };
-  const broken = { method: 'POST', path: '/simulator/faults', headers, body: '{' };
   const told: unknown = expect.stringContaining('{"error":');
-  expect(await send(server().url, broken)).toMatchObject({ status: 400, body: told });
+  const order = '"market":"A_B","type":"spot","side":"buy"';
+  for (const [path, body] of [
+    ['faults', '{'],
+    ['balances', '[{"currency":"BTC","amount":1},{"currency":"ETH","amount":1e400}]'],
+    ['orders', `{${order},"amount":1e400}`],
+  ] as const) {
+    const broken = { method: 'POST', path: `/simulator/${path}`, headers, body };
+    expect(await send(server().url, broken)).toMatchObject({ status: 400, body: told });
+  }
   for (const query of ['since=-1', 'wait=999999'])
     expect(await ask('GET', `/events?${query}`)).toMatchObject({ status: 400 });
   const error = 'No such endpoint; GET / lists them.';
