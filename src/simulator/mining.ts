@@ -19,11 +19,10 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 export function readHashrate(call: Call) {
   const { nowMs, profile, seed } = call;
   const now = Math.floor(nowMs / 1000);
-  const { to: given = now } = call.body;
   const form = readForm(call);
   const account = form.text('account');
-  const from = form.integer('from', MIN, MAX, typeof given === 'number' ? given - DAY_SECONDS : 0);
   const to = form.integer('to', MIN, MAX, now);
+  const from = form.integer('from', MIN, MAX, Math.min(MAX, Math.max(MIN, to - DAY_SECONDS)));
   const interval = form.optionalText('interval', (text) => intervalFlaw(text, profile)) ?? '1h';
   if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
   const step = secondsOf(interval);

@@ -39,6 +39,7 @@ address  | {"ticker":"EUR"}                            | 400 30 | ticker: Fiat c
 address  | {"ticker":"USDT","network":"BTC"}           | 400 30 | network: Unsupported network. USDT has: ERC20, TRC20, OMNI.
 codes    | {"limit":"30","offset":1.5}                 | 422 30 | limit: The limit must be an integer. / offset: The offset must be an integer.
 hashrate | {"from":"1","to":1.5}                       | 422 30 | from: The from must be an integer. / to: The to must be an integer.
+hashrate | {"to":1e300}                                | 422 30 | to: The to must be an integer.
 hashrate | {"interval":"1w"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 hashrate | {"interval":"99999m"}                       | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 history  | {"offset":-1,"limit":1.5}                   | 422 30 | limit: The limit must be an integer. / offset: The offset must be at least 0.
