@@ -1,4 +1,4 @@
-import type { OrderType } from '../core/events.ts';
+import { ORDER_TYPES, type OrderType } from '../core/events.ts';
 import { type Decimal, decimal, formatDecimal } from './decimal.ts';
 
 /** A currency at the exchange: what its asset status data says. Amounts are decimal strings. */
@@ -61,6 +61,8 @@ export function chooseNetwork({ ticker, networks, hasDefaultNetwork = true }: As
   const problem = given === undefined ? 'Cannot extract default network' : 'Unsupported network';
   return { network, problem: `${problem}. ${ticker} has: ${networks.join(', ')}.` };
 }
+
+export const isOrderType = (value: unknown): value is OrderType => ORDER_TYPES.some((type) => type === value);
 
 /** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
 export interface KillSwitchTimer {

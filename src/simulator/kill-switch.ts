@@ -1,6 +1,6 @@
-import { ORDER_TYPES, type OrderType } from '../core/events.ts';
+import { ORDER_TYPES } from '../core/events.ts';
 import { done, flaw, flawsAmong, marketFlaw, NO_MARKET, type Profile, refuseOrder } from './answer.ts';
-import type { KillSwitchTimer } from './holdings.ts';
+import { isOrderType, type KillSwitchTimer } from './holdings.ts';
 import { cancel } from './orders.ts';
 import { type Call, type ExchangeState, restingOf } from './state.ts';
 
@@ -118,5 +118,3 @@ function typesProblem(types: unknown): string | null {
     return `should have from 1 to ${ORDER_TYPES.length} items, or be null for all order types.`;
   return types.every(isOrderType) ? null : `may contain only: ${ORDER_TYPES.join(', ')}.`;
 }
-
-const isOrderType = (value: unknown): value is OrderType => ORDER_TYPES.some((type) => type === value);

@@ -19,6 +19,7 @@ import {
   addRecord,
   balanceOf,
   FEES,
+  isOrderType,
   MARKET,
   type MarketOrder,
   move,
@@ -373,7 +374,7 @@ export function cancelOrder(call: Call) {
   const { market, orderId, clientOrderId } = readAsked(call);
   const missing = flawsAmong([
     requiredFlaw('market', market),
-    orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null) : null,
+    orderId === undefined && (clientOrderId ?? '') === '' ? requiredFlaw('order_id', null) : null,
   ]);
   if (missing.length > 0) return refuseFields('form', missing, profile);
   const order = restingOf(call, account, market).find(({ id, placed }) =>
@@ -390,11 +391,13 @@ export function cancelOrder(call: Call) {
 export function cancelAll(call: Call) {
   const { account, nowMs } = call;
   const { market, type } = call.body;
+  const types = type ?? [];
+  const isOfTypes = Array.isArray(types) && types.every(isOrderType);
   const form = readForm(call);
   form.optionalText('market');
-  if (form.flaws.length > 0) return refuseFields('form', form.flaws, call.profile);
-  const isAll = !Array.isArray(type) || type.length === 0;
+  if (!isOfTypes) form.flaws.push(flaw('type', 'must be an array of order types.'));
+  if (!isOfTypes || form.flaws.length > 0) return refuseFields('form', form.flaws, call.profile);
   for (const order of restingOf(call, account, market))
-    if (isAll || type.includes(order.type)) cancel(call, order, 'request', nowMs);
+    if (types.length === 0 || types.includes(order.type)) cancel(call, order, 'request', nowMs);
   return done([]);
 }

@@ -193,7 +193,10 @@ test('a limit order is cancelled alone, or with all of its market and type; othe
   expect(await cancel()).toMatchObject({ status: 200, value: { orderId, status: 'CANCELED' } });
   const errors = { orderId: ['Unexecuted order was not found.'] };
   expect(await cancel()).toMatchObject({ status: 422, value: { code: 2, errors } });
-  expect((await ask('order/cancel', {})).status).toBe(400);
+  for (const named of [{}, { market: 'BTC_USDT', clientOrderId: '' }])
+    expect((await ask('order/cancel', named)).status).toBe(400);
+  for (const type of ['spot', ['limit'], {}])
+    expect((await ask('order/cancel/all', { type })).value).toMatchObject({ errors: { type: TEXTS } });
   expect((await ask('order/cancel/all', { market: 'BTC_USDT', type: ['spot'] })).value).toEqual([]);
   expect((await ask('orders')).value).toMatchObject([{ type: 'margin limit' }]);
   const cancels = server.exchange.log.since(0).filter((event) => event.kind === 'order-cancelled');
