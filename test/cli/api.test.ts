@@ -162,6 +162,8 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     [['myCodes', '{limit:1}'], /the arguments are no JSON at position 1; write an object/],
     [['ping', 'a-secret'], /the arguments are no JSON; write an object/],
     [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],
+    // What Node makes of bytes that are no UTF-8: money would go to another address.
+    [['withdrawPay', SENT.replace('TXyz', 'Z\uFFFDrich'), '--yes'], /the arguments are not UTF-8/],
     [['ping', '{"a":1}'], /ping takes no arguments/],
     [['orderHistory'], /--access-token-file: missing/],
     [withOrder(ORDER), nothing],
