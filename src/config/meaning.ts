@@ -250,10 +250,10 @@ for (const network of `${IPV4} ::1/128 fc00::/7 fe80::/10`.split(' ')) {
 /** Endings of names that the public DNS does not know: RFC 6761, 6762, 8375, ICANN's `internal`, and Kubernetes' `svc`. */
 const PRIVATE_NAMES = /\.(localhost|local|internal|home\.arpa|lan|svc)$/;
 
-/** The address as http or https has it; null where it is none. */
+/** The address as http or https has it; null where it is none, or has the port at which nobody listens. */
 function readHttp(text: string): URL | null {
   const url = URL.parse(text);
-  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : null;
+  return (url?.protocol === 'https:' || url?.protocol === 'http:') && url.port !== '0' ? url : null;
 }
 
 /** An address or a name that means this host or one of its own network, whoever asks. */

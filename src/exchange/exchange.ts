@@ -277,6 +277,8 @@ function originOf(base: string, allowPlainHttp: boolean): string {
   if (username !== '' || password !== '') throw wrong(`of ${host} names a user or password; write ${origin}`);
   if (pathname !== '/' || search !== '' || hash !== '')
     throw wrong(`"${base}" goes on after the host; write ${origin}`);
+  if (host.endsWith(':0'))
+    throw wrong(`"${base}" has port 0, where nobody listens; write ${protocol}//HOST[:PORT]`);
   if (protocol === 'https:' || allowPlainHttp || isLoopback(hostname)) return origin;
   const only = 'plain http is allowed only to 127.0.0.1, [::1] or localhost';
   throw wrong(`"${base}": ${only}; write https://${host}`);

@@ -165,6 +165,7 @@ test.each<[Partial<ClientOptions>, string]>([
   [from('exchange.example'), 'is not a URL; write https://HOST[:PORT]'],
   [from('https://exchange.example/api/v4'), 'goes on after the host; write https://exchange.example'],
   [from('https://exchange.example?a=1'), 'goes on after the host'],
+  [from('http://127.0.0.1:0'), 'has port 0, where nobody listens; write http://HOST[:PORT]'],
 ])('no client is made with %j', (options, message) => {
   expect(() => openClient(NOWHERE, options)).toThrow(message);
 });
