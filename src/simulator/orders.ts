@@ -312,10 +312,11 @@ export function fillMetOrders(state: ExchangeState, market: string, nowMs: numbe
 }
 
 function innerFlaws(order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
-  const terms = call.termsOf(order.market);
-  if (terms === null && !(order.type === 'futures' && call.hasMarket(order.market))) return [NO_MARKET];
-  const sizes = terms && (sizeFlaw(order, terms, false) ?? totalFlaw(order, terms));
+  const isFutures = order.type === 'futures' && call.hasMarket(order.market);
+  const terms = call.termsOf(order.market) ?? (isFutures ? PLAIN_TERMS : null);
+  if (terms === null) return [NO_MARKET];
   const isRefusedAsMet = meets && order.placed?.postOnly === true;
+  const sizes = sizeFlaw(order, terms, false) ?? totalFlaw(order, terms);
   return flawsAmong([
     sizes ?? (order.type === 'spot' ? balanceFlaw(order, call) : null),
     unless(!isRefusedAsMet, 'postOnly', 'A post-only order may not be filled at once.'),
@@ -389,15 +390,14 @@ export function cancelOrder(call: Call) {
 
 /** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */
 export function cancelAll(call: Call) {
-  const { account, nowMs } = call;
-  const { market, type } = call.body;
-  const types = type ?? [];
+  const { account, body, nowMs, profile } = call;
+  const types = body['type'] ?? [];
   const isOfTypes = Array.isArray(types) && types.every(isOrderType);
   const form = readForm(call);
   form.optionalText('market');
   if (!isOfTypes) form.flaws.push(flaw('type', 'must be an array of order types.'));
-  if (!isOfTypes || form.flaws.length > 0) return refuseFields('form', form.flaws, call.profile);
-  for (const order of restingOf(call, account, market))
+  if (!isOfTypes || form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
+  for (const order of restingOf(call, account, body['market']))
     if (types.length === 0 || types.includes(order.type)) cancel(call, order, 'request', nowMs);
   return done([]);
 }

@@ -182,6 +182,16 @@ test.each<[object, number, object]>([
   expect(await ask('order/new', { ...BUY, ...fields })).toMatchObject({ status, value });
 });
 
+test.each([{ amount: '-5' }, { amount: '0' }, { price: '-50000' }, { price: '50000.001' }])(
+  'an order for futures with %j is refused as any other',
+  async (fields) => {
+    const { server, ask } = await open({ exchange: LIVE });
+    const { status, value } = await ask('order/collateral/limit', { ...BUY, market: 'BTC_PERP', ...fields });
+    expect({ status, value }).toMatchObject({ status: 400, value: { code: 32 } });
+    expect(server.exchange.orders()).toEqual([]);
+  },
+);
+
 test('a limit order is cancelled alone, or with all of its market and type; others keep resting', async () => {
   const { server, ask } = await open({ exchange: LIVE });
   const place = async (price: string) => (await ask('order/new', { ...BUY, price, amount: '0.001' })).value;
