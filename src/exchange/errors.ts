@@ -152,7 +152,8 @@ export class UnknownOutcomeError extends ApiError {
 const DONE: ReadonlyMap<string, string> = new Map(Object.entries({ buy: 'bought', sell: 'sold' }));
 
 /** An amount of a reply as a message shows it: any other text could be a secret that the exchange repeats. */
-const shown = (amount: string) => (/^\d{1,30}(\.\d{1,30})?$/.test(amount) ? amount : '(unreadable)');
+const shown = (amount: string) => (isUnreadable(amount) ? '(unreadable)' : amount);
+const isUnreadable = (amount: string) => !/^\d{1,30}(\.\d{1,30})?$/.test(amount);
 
 /**
  * An order was carried out, but not as it was asked for: with the other side, with more than the amount, or with the
@@ -168,7 +169,9 @@ export class OrderMismatchError extends ApiError {
     const other = unit === base ? quote : base;
     const deal = `${shown(order.deal_stock)} ${base} for ${shown(order.deal_money)} ${quote}`;
     const wish = `${asked.side === 'buy' ? 'to buy for' : 'to sell'} ${asked.amount} ${unit}`;
-    const why = order.side === asked.side ? `; the exchange seems to count this amount in ${other}` : '';
+    const isOfUnits =
+      order.side === asked.side && ![order.deal_stock, order.deal_money, order.left].some(isUnreadable);
+    const why = isOfUnits ? `; the exchange seems to count this amount in ${other}` : '';
     super(`the exchange ${done} ${deal}, asked was ${wish}${why}`, { maybeApplied: true, status: 200 });
     this.order = order;
   }

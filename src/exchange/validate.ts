@@ -208,8 +208,8 @@ const CLEARLY = 10;
 
 /**
  * The order, when it is what was asked for. Throws an OrderMismatchError where the side is another one, where more than
- * the amount was filled, or where the amount was clearly counted in the other unit. An order that was filled in part is
- * none of these.
+ * the amount was filled, where the amount was clearly counted in the other unit, or where no number says what was filled.
+ * An order that was filled in part is none of these.
  */
 export function checkFilled(asked: StockMarketOrderRequest, order: Order): Order {
   if (order.side !== asked.side) throw new OrderMismatchError(order, asked);
@@ -221,6 +221,7 @@ export function checkFilled(asked: StockMarketOrderRequest, order: Order): Order
   const [filled, other] = unit === 'quote' ? [quote, base] : [base, quote];
   const isTooMuch = filled > amount * (1 + ROUNDING);
   const isOtherUnit = errorOf(filled) > CLOSE && errorOf(other) * CLEARLY < errorOf(filled);
-  if (isTooMuch || isOtherUnit) throw new OrderMismatchError(order, asked);
+  const isUnreadable = Number.isNaN(quote + base + left);
+  if (isTooMuch || isOtherUnit || isUnreadable) throw new OrderMismatchError(order, asked);
   return order;
 }

@@ -60,3 +60,17 @@ test('an order of another side and with texts for amounts is told of without a t
       'the exchange carried out, on neither side, (unreadable) BTC for (unreadable) USDT, asked was to buy for 60 USDT',
   });
 });
+
+test.each(['deal_money', 'deal_stock', 'left'])(
+  'an order whose %s is no number is not taken for what was asked',
+  async (field) => {
+    const reply = { ...ORDER, client_order_id: 'u-1', amount: '60', [field]: 'n/a' };
+    const call = openClient((await serveReply(reply)).base).createStockMarketOrder({
+      ...BUY,
+      amountIn: 'quote',
+    });
+    const error = await errorOf(call);
+    expect(error).toMatchObject({ name: 'OrderMismatchError', maybeApplied: true, order: reply });
+    expect((error as Error).message).not.toContain('n/a');
+  },
+);
