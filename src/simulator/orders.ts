@@ -54,6 +54,7 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
     hasPrice ? numberFlaw('price', body['price']) : null,
     clientOrderIdFlaw(clientOrderId),
     stpFlaw(stp, profile),
+    ...['ioc', 'postOnly'].map((flag) => unless(isFlag(body[flag]), flag, 'must be a boolean.')),
   ]);
   if (flaws.length > 0 || amount === null || price === null || !isSide) return { flaws };
   const mode = typeof stp === 'string' ? stp : 'no';
@@ -74,6 +75,8 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
   };
   return { order };
 }
+
+const isFlag = (value: unknown) => value === undefined || typeof value === 'boolean';
 
 function numberFlaw(field: string, value: unknown): Flaw | null {
   const form = { ...OF_AMOUNT, live: 'field should be numeric string or number.' };
@@ -266,12 +269,10 @@ export const placeLimitOrder = (book: 'spot' | 'collateral') => (call: Call) => 
   const { account, body, nowMs, profile, data } = call;
   const read = readOrder(call, true);
   if ('flaws' in read) return refuseOrder('form', read.flaws, profile);
-  const { market } = read.order;
-  const collateral = market.endsWith('_PERP') ? 'futures' : 'margin';
-  const type = book === 'spot' ? 'spot' : collateral;
-  const order: RestingOrder = { ...read.order, type };
-  const terms = call.termsOf(market);
-  const meets = type === 'spot' && terms !== null && isMet(order, terms);
+  const collateral = read.order.market.endsWith('_PERP') ? 'futures' : 'margin';
+  const order: RestingOrder = { ...read.order, type: book === 'spot' ? 'spot' : collateral };
+  const terms = call.termsOf(order.market);
+  const meets = order.type === 'spot' && terms !== null && isMet(order, terms);
   const flaws = innerFlaws(order, meets, call);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
   const ioc = body['ioc'] === true;
@@ -315,11 +316,10 @@ function innerFlaws(order: RestingOrder, meets: boolean, call: Call): readonly F
   const isFutures = order.type === 'futures' && call.hasMarket(order.market);
   const terms = call.termsOf(order.market) ?? (isFutures ? PLAIN_TERMS : null);
   if (terms === null) return [NO_MARKET];
-  const isRefusedAsMet = meets && order.placed?.postOnly === true;
   const sizes = sizeFlaw(order, terms, false) ?? totalFlaw(order, terms);
   return flawsAmong([
     sizes ?? (order.type === 'spot' ? balanceFlaw(order, call) : null),
-    unless(!isRefusedAsMet, 'postOnly', 'A post-only order may not be filled at once.'),
+    unless(!meets || !order.placed?.postOnly, 'postOnly', 'A post-only order may not be filled at once.'),
     repeatFlaw(order, call),
   ]);
 }

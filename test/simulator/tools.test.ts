@@ -170,6 +170,11 @@ test.each<[object, number, object]>([
   [{ price: '70000' }, 200, { status: 'FILLED', dealMoney: '600', dealFee: '0.6' }],
   [{ price: '70000', postOnly: true }, 400, { errors: { postOnly: TEXTS } }],
   [{ ioc: true }, 200, { status: 'CANCELED', ioc: true }],
+  [
+    { ioc: 'true', postOnly: 0 },
+    422,
+    { errors: { ioc: [expect.anything()], postOnly: [expect.anything()] } },
+  ],
   [{ amount: '0.00001' }, 400, { code: 32 }],
   [{ price: '50000.001' }, 400, { errors: { price: ['Min price step = 0.01'] } }],
   [{ price: '1' }, 400, { errors: { total: ['Total is less than 5'] } }],
