@@ -105,7 +105,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
     const { nextAttemptId } = state;
-    if (!send(state, market, base, true, out)) return;
+    if (!send(state, market, base, out)) return;
     noteProbe(state, base, state.nextAttemptId > nextAttemptId);
   }
   const left: MarketState[] = [];
@@ -125,7 +125,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
       continue;
     const base = routeFor(state, market);
     if (base === null) continue;
-    if (send(state, market, base, false, out)) continue;
+    if (send(state, market, base, out)) continue;
     // Nobody goes past a bucket that is empty; and where thousands wait for lanes, nobody is looked for at each answer.
     if (tokens(state) < 1 || !isAnew) {
       left.push(...state.queue.slice(place));
@@ -179,13 +179,7 @@ const PURPOSE = {
  * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no lane or token is
  * free: time or an answer helps, and the others wait as well.
  */
-function send(
-  state: CoreState,
-  market: MarketState,
-  base: BaseState,
-  isProbe: boolean,
-  out: Effect[],
-): boolean {
+function send(state: CoreState, market: MarketState, base: BaseState, out: Effect[]): boolean {
   if (market.goal === 'leave' || endIfDone(state, market)) return true;
   const open = openWrites(market);
   const purpose = PURPOSE[market.goal];
@@ -200,8 +194,8 @@ function send(
   // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
   // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
-  if (givesWay !== undefined && !isProbe && waitsFor(state, market, givesWay)) return true;
-  const fresh = isProbe || isHung(state, market);
+  if (givesWay !== undefined && waitsFor(state, market, givesWay)) return true;
+  const fresh = isHung(state, market);
   const laneMs = laneOf(state, market, fresh);
   if (!hasLane(state, laneMs)) return false;
   if (tokens(state) < 1) {
@@ -219,7 +213,6 @@ function send(
  * its connection, and may end its way through a slow exchange: who kept doing so would never be answered.
  */
 function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolean {
-  if (isOvertaken(market, attempt)) return false;
   const overdueMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
   const untilMs = Math.min(overdueMs, state.now.monoMs + untilPressedMs(state, market));
   if (untilMs <= state.now.monoMs) return false;
@@ -240,11 +233,11 @@ function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write
 function endIfDone(state: CoreState, market: MarketState): boolean {
   if (market.goal === 'delete') {
     // Only what this process armed is deleted.
-    const armed = market.belief.writes.some(({ id, purpose }) => id > 0 && purpose !== 'delete');
+    const armed = market.belief.writes.some(({ id }) => id > 0);
     // A stop goes on until its delete is confirmed: else nobody knows which came first, the delete or the firing.
     const awaits = state.phase.kind === 'stopping' && market.heldUntilAwakeMs !== null;
     const isGone = !armed || !mayFire(state, market.belief);
-    market.reached = openWrites(market).length === 0 && !awaits && isGone;
+    market.reached = !awaits && isGone;
   } else if (market.goal === 'trip') {
     const firesSoon = lastsUntilAwakeMs(state, market) - awakeMs(state) <= TRIP_MS;
     if (firesSoon && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0))
@@ -307,12 +300,9 @@ function hasLane(state: CoreState, laneMs: number): boolean {
     for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
     return false;
   }
-  const patienceMs = lanePatienceMs(state.answerMs);
   for (const holder of open) {
-    const isLong = holder.laneMs > patienceMs;
-    const waitMs = isLong ? holder.laneMs : Math.min(holder.laneMs, laneMs > 0 ? patienceMs : 0);
-    if (ageMs(state, holder) >= waitMs) continue;
-    lookAgainAt(state, holder.at.monoMs + waitMs);
+    if (ageMs(state, holder) >= holder.laneMs) continue;
+    lookAgainAt(state, holder.at.monoMs + holder.laneMs);
     return false;
   }
   return true;
@@ -458,8 +448,7 @@ function write(
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
   const delayMs = Math.max(0, monoMs - market.nextMs);
   // What the bucket has spread stays spread.
-  if (purpose === 'renew' && tokens(state) < 2)
-    market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
+  if (tokens(state) < 2) market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
   const attempt: Attempt = {
     id: state.nextAttemptId,
     order: Number.POSITIVE_INFINITY,

@@ -38,6 +38,7 @@ describe.each([
   const WORDS = [
     ['that are never answered', [{ kind: 'lost' }]],
     ['that answer after 1 s', [{ kind: 'late', byMs: 1000 }]],
+    ['that answer after 0.6 s', [{ kind: 'late', byMs: 600 }]],
     ['whose nonces are called stale', [{ kind: 'fails', outcome: STALE_NONCE }]],
     ['for which the key is refused', [{ kind: 'fails', outcome: BAD_KEY }]],
     ['that fail in many ways', [{ kind: 'lost', applied: true }, ...fates.map(([, fate]) => fate)]],
