@@ -245,6 +245,9 @@ function setWake(state: CoreState): void {
   state.wakeAtMs = monoMs + TICK_MS;
   if (state.phase.kind === 'stopped') return;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
+  // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
+  const readMs = state.stalledMs + READ_MS;
+  if (readMs > monoMs) wakeMs = Math.min(wakeMs, readMs);
   for (const { status, deadlineMs } of state.attempts)
     if (status === 'open') wakeMs = Math.min(wakeMs, deadlineMs);
   if (state.phase.kind === 'running')

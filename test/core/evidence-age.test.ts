@@ -67,6 +67,19 @@ describe('after a stall', () => {
     expect(stateOf(driver)).toBe('stale');
   });
 
+  // The host lets the loop turn for 0.3 s between stalls of 0.7 s: long enough to read what had waited.
+  test('of many short ones, words are as old as the last stall, and not as the first', () => {
+    const driver = watched(5000);
+    driver.live(1000);
+    for (let round = 0; round < 30; round += 1) {
+      driver.move({ monoMs: 700 });
+      driver.tick();
+      beat(driver);
+      expect(stateOf(driver)).toBe('alive');
+      driver.live(300);
+    }
+  });
+
   test('a word that was found before a suspend and arrives after it is as old as the suspend', () => {
     const driver = watched();
     driver.live(1000);
