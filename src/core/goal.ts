@@ -126,7 +126,8 @@ export function hold(
   market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
   follow(state, market);
   const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
-  say(out, { kind: 'held', market: market.settings.market, why, untilWallMs });
+  const firesByWallMs = firesBy(state, market);
+  say(out, { kind: 'held', market: market.settings.market, why, untilWallMs, firesByWallMs });
 }
 
 /**

@@ -91,7 +91,13 @@ type MarketNotice = { readonly market: string } & (
   | { readonly kind: 'suspended'; readonly why: Suspension; readonly firesByWallMs: number | null }
   | { readonly kind: 'resumed' }
   /** An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds. */
-  | { readonly kind: 'held'; readonly why: Hold; readonly untilWallMs: number | null }
+  | {
+      readonly kind: 'held';
+      readonly why: Hold;
+      readonly untilWallMs: number | null;
+      /** Until then it may have a timer, Unix milliseconds; null where it has none. */
+      readonly firesByWallMs: number | null;
+    }
   | { readonly kind: 'released'; readonly why: 'operator' | 'pause-over' }
   /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
   | { readonly kind: 'fired'; readonly why: Firing; readonly firedByWallMs: number }

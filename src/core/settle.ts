@@ -126,7 +126,9 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   const wasWanted = attempt.purpose !== 'trip' && (mustNotFire(market) || !market.firesOnPurpose);
   if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved, out);
   if (!belief.writes.includes(attempt)) return;
-  if (market.streak > 0) say(out, { kind: 'recovered', market: name, failures: market.streak });
+  // Who was taken out of guard meanwhile is not renewed again.
+  const isHeld = market.hold !== null;
+  if (market.streak > 0 && !isHeld) say(out, { kind: 'recovered', market: name, failures: market.streak });
   if (slackRatio !== null) {
     stats.slackHistory.push(slackRatio);
     if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
@@ -141,7 +143,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
-    const first = !wasArmed && awakeSlackMs(state, market) > 0;
+    const first = !wasArmed && !isHeld && awakeSlackMs(state, market) > 0;
     sayRenewed(state, attempt, timer, first, slackRatio, out);
   }
   calm(market);

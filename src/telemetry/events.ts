@@ -248,7 +248,7 @@ const FIRED: { readonly [F in Firing]: string } = {
 };
 
 /** Who took a market out of guard, until when, and what that means for its orders. */
-function describeHold({ market, why, untilWallMs }: Of<'held'>, { at }: Saying): string {
+function describeHold({ market, why, untilWallMs, firesByWallMs }: Of<'held'>, { at }: Saying): string {
   switch (why) {
     case 'paused': {
       const until = untilWallMs === null ? '' : ` until ${at(untilWallMs)}`;
@@ -261,8 +261,11 @@ function describeHold({ market, why, untilWallMs }: Of<'held'>, { at }: Saying):
         `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
         'its orders. It is not armed again until somebody arms it.'
       );
-    case 'lapsed':
-      return `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.`;
+    case 'lapsed': {
+      const held = `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.`;
+      if (firesByWallMs === null) return held;
+      return `${held} The renewal that told of the lapse made a timer: its orders are cancelled by ${at(firesByWallMs)}.`;
+    }
   }
 }
 

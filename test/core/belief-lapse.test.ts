@@ -142,12 +142,18 @@ describe('a lapse is not said to be armed again', () => {
     expect(driver.notices('lapsed')).toContainEqual(lapse);
   });
 
-  test('under onLapse hold, where an answer tells of it, and nothing is renewed any more', () => {
+  test('under onLapse hold, where an answer tells of it, and nothing is renewed any more, nor said to be', () => {
     const { driver, write } = armed({ onLapse: 'hold' });
-    driver.apply(write, { startTime: SERVER_EPOCH + 60 });
+    driver.settle(write, NOT_SENT);
+    driver.wait(2500);
+    driver.move({ monoMs: 7000 });
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 11 });
     expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', rearms: false, held: true }]);
+    expect(driver.notices('held')[0]?.firesByWallMs).toBeGreaterThan(driver.now().wallMs);
+    expect(driver.notices('renewed').filter(({ first }) => first)).toHaveLength(1);
+    expect(driver.notices('recovered')).toEqual([]);
     driver.live(60_000);
-    expect(driver.writes).toHaveLength(2);
+    expect(driver.writes).toHaveLength(3);
   });
 
   test('under onLapse hold, where time alone has shown it, and no new timer is made', () => {
