@@ -13,24 +13,29 @@ import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
 import type { Telling } from './telling.ts';
 
+/** So many secrets are hidden, those of before as well: an old key may be good for a while, and an answer come late. */
+const SECRETS_HIDDEN = 40;
+
 /** The secrets in force. They change while the daemon runs: files are rotated. */
 export function createSecrets({ secrets, ...config }: Config) {
   let credentials = revealPair(secrets);
-  let others = revealOthers(config);
-  const all = (): readonly string[] => [credentials.secret, credentials.key, ...others];
+  let all: readonly string[] = [];
+  const hideAlso = (others: readonly string[]) => {
+    all = [...new Set([credentials.secret, credentials.key, ...others, ...all])].slice(0, SECRETS_HIDDEN);
+  };
+  hideAlso(revealOthers(config));
   return {
     credentials: () => credentials,
-    all,
-    hide: (text: string) => hideSecrets(text, all()),
+    all: () => all,
+    hide: (text: string) => hideSecrets(text, all),
     /** True where key or secret differ from those in force so far. */
     replaceKey(found: Config['secrets']): boolean {
       const before = credentials;
       credentials = revealPair(found);
+      hideAlso([]);
       return !isDeepStrictEqual(before, credentials);
     },
-    replaceOthers(next: Config): void {
-      others = revealOthers(next);
-    },
+    replaceOthers: (next: Config) => hideAlso(revealOthers(next)),
   };
 }
 
@@ -70,6 +75,7 @@ export function createGuard(options: GuardOptions) {
     requestLifetimeMs,
     allowPlainHttp: config.exchange.allowPlainHttp,
     credentials: secrets.credentials,
+    hidden: secrets.all,
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());

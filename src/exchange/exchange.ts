@@ -40,7 +40,7 @@ interface Judged {
 export type Session = ReturnType<typeof createSession>;
 
 export interface SessionOptions
-  extends Pick<ExchangeOptions, 'clock' | 'credentials' | 'nonce' | 'userAgent'> {
+  extends Pick<ExchangeOptions, 'clock' | 'credentials' | 'hidden' | 'nonce' | 'userAgent'> {
   readonly transport: Transport;
   /** Replaces the source of nonces, for a simulation. */
   readonly nonces?: NonceSource;
@@ -109,7 +109,7 @@ function unsent(cause: unknown): WireResult {
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
 export function createSession(options: SessionOptions) {
-  const { transport, clock, credentials, nonce: mode, userAgent = 'killswitchd' } = options;
+  const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = options.nonces ?? createNonceSource(mode, serverClock);
   const window = mode === 'window' && { nonceWindow: true };
@@ -160,8 +160,10 @@ export function createSession(options: SessionOptions) {
         tell?.();
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
-      const hide: Redact = (text) =>
-        redact(text, key === null ? secretsOf(signed, credentials) : signed.secrets);
+      const hide: Redact = (text) => {
+        const own = key === null ? secretsOf(signed, credentials) : signed.secrets;
+        return redact(text, [...own, ...(hidden?.() ?? [])]);
+      };
       const verdictOf = (result: WireResult) => judge(result, hide);
       let judged: V | null = null;
       const isAnswer = (response: WireResponse) => {
@@ -258,6 +260,8 @@ export interface ExchangeOptions extends TransportOptions {
   readonly allowPlainHttp?: boolean;
   /** Asked before every signed request, and after an unsigned one that failed, so that its error does not repeat the key. */
   readonly credentials: () => Credentials;
+  /** Other secrets that no text may repeat, such as those of before a rotation. */
+  readonly hidden?: () => readonly string[];
   readonly nonce: NonceMode;
   readonly userAgent?: string;
   /** Replaces the wire, for a simulation. */

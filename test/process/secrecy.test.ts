@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { everythingSaidBy, shownIn } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
-import { eventually } from './program.ts';
+import { eventually, sleep } from './program.ts';
 
 const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
@@ -70,6 +71,11 @@ test('nothing shows key and secret where the exchange repeats them in a confirma
     return body.includes('expected [') ? body : null;
   });
   expect(page.length).toBeLessThan(20_000);
+  // Nor the secret of before a rotation.
+  writeFileSync(daemon.secretFile, 'the-secret-after-the-rotation\n');
+  daemon.signal('SIGHUP');
+  await eventually('the rotation', 5000, () => daemon.logged('secrets-changed')[0]);
+  await sleep(1500);
   const shown = await everythingSaidBy(daemon);
   expect(shownIn(shown, [SECRET, KEY, KEY.slice(0, 20)])).toEqual([]);
   const lengths = daemon
