@@ -22,7 +22,7 @@ import {
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
 /** A loop that turned for this long has read what was there when it began to. */
-const READ_MS = 200;
+const READ_MS = 100;
 const REPLAN_MS = 5000;
 /** After a 429 periods come back in steps. */
 const RECOVERY_MS = 10_000;

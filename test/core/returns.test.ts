@@ -31,7 +31,7 @@ function living(options: SettingsOptions = {}, forMs = 3000) {
 }
 
 test.each([
-  ['may have waited since the first, where the sockets were not read in between', 100, 'stale'],
+  ['may have waited since the first, where the sockets were not read in between', 50, 'stale'],
   ['has waited since the second at most, where there was time to read them', 240, 'alive'],
 ])('a word that is heard after two stalls %s', (_what, betweenMs, state) => {
   const driver = living({ liveness: { ttlMs: 12_000 } }, 1000);
