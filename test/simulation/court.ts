@@ -122,6 +122,9 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     goodbyeUntilMs: NEVER_MS,
     lastWord: 'beat' as BotWord,
     saidMs: startedMs,
+    heardMs: startedMs,
+    /** When the word before was said. */
+    beforeMs: startedMs,
     /** It was dead when a reload took its last market: it is not met anew when one comes back. */
     staysDead: false,
   });
@@ -166,7 +169,9 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       page.lastWord = says;
       const missing = nowMs() - page.saidMs > STEADY_MS;
       if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
+      page.beforeMs = page.saidMs;
       page.saidMs = saidMs;
+      page.heardMs = nowMs();
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : endedMs;
       if (says === 'goodbye') page.goodbyeUntilMs = ENDLESS_MS;
       if (says === 'fail') takeBackGoodbye(by, bot);

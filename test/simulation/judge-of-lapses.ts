@@ -9,14 +9,20 @@ import {
   perMarket,
   TOLERANCE_MS,
   type Truth,
+  TTL_MS,
 } from './court.ts';
-import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
+import { botName, type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
 import { BOOT_MS } from './virtual-clock.ts';
 
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
 const ARMED_WITHIN_MS = 7000;
 
-/** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
+/** What a stall may date a word back by, beside its own length: the step before it, and what is read right after it. */
+const DATED_BACK_MS = 2000;
+/** The clocks show time that went by while nothing ran: words count as older by that. */
+const JUMPS: ReadonlySet<FaultKind> = new Set(['suspend', 'wall-step', 'halts-connecting']);
+
+/** Invariant 2: while its bot lives no timer fires, but for outages that are long enough, and the bot is not called silent. */
 export function createFalseLapseJudge(court: Court): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const armedOnce = perKey((_by: Incarnation) => new Set<string>());
@@ -33,8 +39,27 @@ export function createFalseLapseJudge(court: Court): Listener {
     return isUndisturbed(plan, truth, nowMs());
   }
 
+  const { evidence: mode = 'beat', faults } = plan;
+  const hasJumps = faults.some(({ kind }) => JUMPS.has(kind));
+  const stalls = faults.map(({ kind, forMs, sizeMs }) =>
+    kind === 'stall' ? forMs : kind === 'stutters' ? sizeMs : 0,
+  );
+  const spokeWithinMs = TTL_MS - DATED_BACK_MS - 2 * Math.max(0, ...stalls);
+
+  /** Two stalls may follow each other too closely to read what had waited. */
+  function judgeSilent(by: Incarnation, name: string): void {
+    const bot = Array.from({ length: plan.bots }, (_, index) => botName(index)).indexOf(name);
+    const { lastWord, saidMs, heardMs, beforeMs } = evidence.of(by, bot);
+    // One that is heard in this very step comes too late.
+    const lastMs = heardMs === nowMs() ? beforeMs : saidMs;
+    const agoMs = nowMs() - lastMs;
+    if (mode !== 'beat' || hasJumps || lastWord !== 'beat' || lastMs === by.startedMs) return;
+    if (agoMs < spokeWithinMs) blame('2 false lapse', `${nameOf(by)} calls ${name} silent after ${agoMs} ms`);
+  }
+
   return {
     onNotice(by, notice) {
+      if (notice.kind === 'bot' && notice.state === 'stale') judgeSilent(by, notice.bot);
       if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
         armedOnce(by).delete(notice.market);
       if (notice.kind === 'renewed') armedOnce(by).add(notice.market);

@@ -56,6 +56,12 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/next', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000)', '30_000'],
     ['core/next', '? lastMs', '? gapMs'],
   ]),
+  bug(
+    'words count from the first of many short stalls',
+    'a-living-bot-between-many-stalls.json',
+    'calls bot-0 silent',
+    [['core/step', 'if (readMs > monoMs)', 'if (readMs > monoMs && readMs < monoMs)']],
+  ),
   bug('the timer counts from the reply', 12, 'longer than it is', [
     ['core/belief', 'at.lifeMs +', 'at.lifeMs + (write.untilMs - write.at.monoMs) +'],
   ]),
