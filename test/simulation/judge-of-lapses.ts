@@ -40,7 +40,9 @@ export function createFalseLapseJudge(court: Court): Listener {
   }
 
   const { evidence: mode = 'beat', faults } = plan;
-  const hasJumps = faults.some(({ kind }) => JUMPS.has(kind));
+  // Two that stutter at a time leave no room between stalls.
+  const isUnclear =
+    faults.some(({ kind }) => JUMPS.has(kind)) || faults.filter(({ kind }) => kind === 'stutters').length > 1;
   const stalls = faults.map(({ kind, forMs, sizeMs }) =>
     kind === 'stall' ? forMs : kind === 'stutters' ? sizeMs : 0,
   );
@@ -53,7 +55,7 @@ export function createFalseLapseJudge(court: Court): Listener {
     // One that is heard in this very step comes too late.
     const lastMs = heardMs === nowMs() ? beforeMs : saidMs;
     const agoMs = nowMs() - lastMs;
-    if (mode !== 'beat' || hasJumps || lastWord !== 'beat' || lastMs === by.startedMs) return;
+    if (mode !== 'beat' || isUnclear || lastWord !== 'beat' || lastMs === by.startedMs) return;
     if (agoMs < spokeWithinMs) blame('2 false lapse', `${nameOf(by)} calls ${name} silent after ${agoMs} ms`);
   }
 
