@@ -42,6 +42,7 @@ export function startControl(options: ControlOptions) {
 
 function createListener(options: ControlOptions, address: ListenAddress, openTo: () => string) {
   const { sources } = options;
+  const isLocal = address.kind === 'tcp' && isLoopback(address.host.toLowerCase());
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
     if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
     const withToken = options.token() === null ? '' : ', with the token';
@@ -75,7 +76,7 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    checkSender(request.headers, address, options.token);
+    checkSender(request.headers, address, isLocal, options.token);
     void reply.removeHeader('connection');
     checkPath(request);
     void reply.headers(HEADERS);
@@ -151,7 +152,12 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
  * name of its own for 127.0.0.1. An address that other hosts reach has names that nobody knows here: there the token
  * decides, and it is always asked for.
  */
-function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: () => string | null): void {
+function checkSender(
+  headers: IncomingHttpHeaders,
+  address: ListenAddress,
+  isLocal: boolean,
+  token: () => string | null,
+): void {
   const site = headers['sec-fetch-site'];
   if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
     const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
@@ -159,10 +165,8 @@ function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token
   }
   // The permissions of the file decide who may use a Unix socket.
   if (address.kind === 'unix') return;
-  const host = address.host.toLowerCase();
-  const isLocal = isLoopback(host);
   const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '') ?? '';
-  if (isLocal && ![...LOCAL_NAMES, host].includes(name)) {
+  if (isLocal && ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name)) {
     const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
     throw new ControlRefusal('wrong_host', text);
   }
