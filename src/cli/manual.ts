@@ -7,7 +7,7 @@ import { type Edge, MEANINGS } from './edge.ts';
 const SHELLS = { bash, zsh, fish } as const;
 const PAGES = ['killswitchd', 'killswitchd.yaml'];
 
-/** `schema`, `completion`, `man` and `version`: what is known of the program, for editors, readers and bug reports. */
+/** `schema`, `completion` and `man`: what is known of file, environment and command line, for editors and readers. */
 export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
   const schemas = { config: publishedSchema, env: publishedEnvironmentSchema };
   program
@@ -27,14 +27,6 @@ export function register(program: Command, edge: Edge, whole: () => Promise<Comm
     .action(async (page: string) => {
       const lines = page === PAGES[0] ? programPage(tableOf(await whole())) : filePage();
       edge.out(lines.join('\n'));
-    });
-  program
-    .command('version')
-    .description('print the version')
-    .option('--json', 'as JSON')
-    .action(({ json = false }: { json?: boolean }) => {
-      const { nodeVersion: node } = edge;
-      edge.out(json ? JSON.stringify({ version: VERSION, node }) : `killswitchd ${VERSION} (Node ${node})`);
     });
 }
 

@@ -17,7 +17,8 @@ const FILES: readonly (readonly [names: string, load: () => Promise<{ readonly r
   ['demo', () => import('./demo.ts')],
   ['exchange', () => import('./exchange.ts')],
   ['api', () => import('./api.ts')],
-  ['schema completion man version', () => import('./manual.ts')],
+  ['schema completion man', () => import('./manual.ts')],
+  ['version', async () => ({ register: registerVersion })],
 ];
 
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
@@ -31,7 +32,7 @@ export async function runProgram(argv: readonly string[], edge: Edge): Promise<v
   } catch (error) {
     if (error instanceof CommanderError) edge.finish(error.exitCode === 0 ? EXIT.ok : EXIT.usage);
     else if (error instanceof CommandError) {
-      const lines = error.message.split('\n').filter((line) => line !== '');
+      const lines = error.message === '' ? [] : error.message.split('\n');
       for (const line of lines) edge.err(`${called}: ${line}`);
       edge.finish(error.exitCode);
     } else throw error;
@@ -56,4 +57,17 @@ async function buildProgram(edge: Edge, called = 'killswitchd', files = FILES): 
   for (const { register } of await Promise.all(files.map(([, load]) => load())))
     register(program, edge, () => buildProgram(edge));
   return program;
+}
+
+/** `version [--json]`: what this is, for bug reports. */
+function registerVersion(program: Command, edge: Edge): void {
+  program
+    .command('version')
+    .description('print the version')
+    .option('--json', 'as JSON')
+    .action((options: { json?: boolean }) => {
+      const { nodeVersion } = edge;
+      if (options.json === true) edge.out(JSON.stringify({ version: VERSION, node: nodeVersion }));
+      else edge.out(`killswitchd ${VERSION} (Node ${nodeVersion})`);
+    });
 }
