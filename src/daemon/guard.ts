@@ -19,11 +19,13 @@ const SECRETS_HIDDEN = 40;
 /** The secrets in force. They change while the daemon runs: files are rotated. */
 export function createSecrets({ secrets, ...config }: Config) {
   let credentials = revealPair(secrets);
+  let others = revealOthers(config);
   let all: readonly string[] = [];
-  const hideAlso = (others: readonly string[]) => {
+  /** Those in force come first: however often one of them changes, the others stay hidden. */
+  const hideMore = () => {
     all = [...new Set([credentials.secret, credentials.key, ...others, ...all])].slice(0, SECRETS_HIDDEN);
   };
-  hideAlso(revealOthers(config));
+  hideMore();
   return {
     credentials: () => credentials,
     all: () => all,
@@ -32,10 +34,13 @@ export function createSecrets({ secrets, ...config }: Config) {
     replaceKey(found: Config['secrets']): boolean {
       const before = credentials;
       credentials = revealPair(found);
-      hideAlso([]);
+      hideMore();
       return !isDeepStrictEqual(before, credentials);
     },
-    replaceOthers: (next: Config) => hideAlso(revealOthers(next)),
+    replaceOthers(next: Config): void {
+      others = revealOthers(next);
+      hideMore();
+    },
   };
 }
 

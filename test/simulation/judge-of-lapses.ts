@@ -22,7 +22,7 @@ const DATED_BACK_MS = 2000;
 /** The clocks show time that went by while nothing ran: words count as older by that. */
 const JUMPS: ReadonlySet<FaultKind> = new Set(['suspend', 'wall-step', 'halts-connecting']);
 
-/** Invariant 2: while its bot lives no timer fires, but for outages that are long enough, and the bot is not called silent. */
+/** Invariant 2: while its bot lives no timer fires, but for long enough outages, and it is not called silent. */
 export function createFalseLapseJudge(court: Court): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const armedOnce = perKey((_by: Incarnation) => new Set<string>());
