@@ -41,43 +41,30 @@ async function behindName(...addresses: string[]) {
   };
 }
 
-test.each<[string, Answer]>([
-  ['a 503', DRAINED],
-  ['a 503 with an error object', [503, '{"code":0,"message":"Unavailable."}']],
-  ['a 403 with a page', [403, '<html>']],
-  ['a 429 with a page', [429, '<html>']],
-  ['a 404 with a page', [404, '<html>']],
-  ['a 200 with a page', [200, '<html>']],
-  ['a 200 that is no reply', [200, '{"maintenance":true}']],
-  ['a page that is too long', [503, 'x'.repeat(70_000)]],
-  ['a redirect', [302, '']],
+test.each<[string, 'first' | 'other', Answer]>([
+  ['a 503', 'other', DRAINED],
+  ['a 503 with an error object', 'other', [503, '{"code":0,"message":"Unavailable."}']],
+  ['a 403 with a page', 'other', [403, '<html>']],
+  ['a 429 with a page', 'other', [429, '<html>']],
+  ['a 404 with a page', 'other', [404, '<html>']],
+  ['a 200 with a page', 'other', [200, '<html>']],
+  ['a 200 that is no reply', 'other', [200, '{"maintenance":true}']],
+  ['a page that is too long', 'other', [503, 'x'.repeat(70_000)]],
+  ['a redirect', 'other', [302, '']],
+  ['a good reply', 'first', WELL],
+  ['a refusal', 'first', [422, '{"code":30,"message":"Validation failed.","errors":{"market":["unknown"]}}']],
+  ['a refused key', 'first', [401, '{"code":0,"message":"Unauthorized request.","errors":[]}']],
+  ['a stale nonce', 'first', [429, '{"code":1,"message":"Too many requests.","errors":[]}']],
 ])(
-  'where an address answers with %s, the next new connection goes to the other one',
-  async (_what, answer) => {
-    const { sync, seen, answers } = await behindName(FIRST, SECOND);
-    expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
+  'where the first address answers with %s, a new connection goes to the %s one',
+  async (_what, next, answer) => {
+    const { sync, seen, answers, connections } = await behindName(FIRST, SECOND);
     answers[FIRST] = answer;
-    expect((await sync(REMOVE)).kind).not.toBe('deleted');
-    expect(seen()).toEqual([2, 0]);
-    expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
-    expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
-    expect(seen()).toEqual([2, 2]);
+    for (const request of [REMOVE, REMOVE, FRESH]) await sync(request);
+    expect(seen()).toEqual(next === 'first' ? [3, 0] : [1, 2]);
+    expect(connections()).toEqual(next === 'first' ? [2, 0] : [1, 2]);
   },
 );
-
-test.each<[string, Answer]>([
-  ['a good reply', WELL],
-  ['a refusal', [422, '{"code":30,"message":"Validation failed.","errors":{"market":["unknown"]}}']],
-  ['a refused key', [401, '{"code":0,"message":"Unauthorized request.","errors":[]}']],
-  ['a stale nonce', [429, '{"code":1,"message":"Too many requests.","errors":[]}']],
-])('an address whose API answers with %s stays the first', async (_what, answer) => {
-  const { sync, seen, answers, connections } = await behindName(FIRST, SECOND);
-  answers[FIRST] = answer;
-  for (let request = 0; request < 3; request += 1) await sync(REMOVE);
-  expect(connections()).toEqual([1, 0]);
-  await sync(FRESH);
-  expect(seen()).toEqual([4, 0]);
-});
 
 test('a connection over which a 503 came is not used again, and its address is when the other one answers so', async () => {
   const { sync, seen, answers, connections } = await behindName(FIRST, SECOND);

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import type { PingOutcome } from '../../src/ports.ts';
-import { KEY, openExchange, SECRET } from './open.ts';
+import { openExchange, SECRET } from './open.ts';
 import { TIMER } from './samples.ts';
 import { createHandClock, serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
@@ -30,32 +30,6 @@ test('a request is signed, and asks whether it may leave, once its connection is
   expect(mayWrite).toHaveBeenCalledTimes(1);
   expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
 });
-
-test('a base address that is not configured settles as not sent', async () => {
-  const { sync, ping } = openExchange(await serveReply([]));
-  expect(await sync({ base: 7 })).toMatchObject({ kind: 'transient', maybeApplied: false });
-  expect(await ping(1_000, 7)).toMatchObject({ ok: false });
-});
-
-test.each([200, 302, 400, 401, 404, 422, 429, 503])(
-  'a server that repeats key, payload and signature with a %i does not get them into the outcome',
-  async (status) => {
-    const secrets: string[] = [KEY, SECRET];
-    const server = await serveHttp(({ headers }, response) => {
-      const shown = [String(headers['x-txc-payload']), String(headers['x-txc-signature'])];
-      secrets.push(...shown);
-      const echo = `rejected ${[KEY, SECRET, ...shown].join(' ')}`;
-      const head = { location: `/${echo}`, 'content-type': echo };
-      const asPage = server.paths.length === 1;
-      const error = { code: 30, message: echo, errors: { [echo]: [echo] } };
-      response.writeHead(status, head).end(asPage ? echo : JSON.stringify(error));
-    });
-    const { sync } = openExchange(server);
-    const outcomes = JSON.stringify([await sync(), await sync()]);
-    expect(outcomes).toContain('rejected [redacted]');
-    for (const secret of secrets) expect(outcomes).not.toContain(secret);
-  },
-);
 
 test('a key that was changed is used from the next request on, and one that cannot be read sends nothing', async () => {
   const keys: unknown[] = [];

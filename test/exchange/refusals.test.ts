@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { NonceMode } from '../../src/exchange/sign.ts';
-import { errorOf, KEY, openClient, SECRET, TOKEN } from './open.ts';
+import { errorOf, KEY, openClient, openExchange, SECRET, TOKEN } from './open.ts';
 import { SAMPLES, type Sample, sampleOf } from './samples.ts';
 import { serveBytes, serveHttp, serveReply, serveSilence } from './servers.ts';
 
@@ -127,18 +127,28 @@ test('an operation ends in time, whether no answer comes or one that never ends'
   }));
 
 test.each([200, 302, 400, 401, 404, 422, 429, 503])(
-  'no error about a %i repeats a key, secret, token or signature that a server repeats',
+  'neither an error about a %i nor an outcome for the daemon repeats a key, secret, token or signature that a server repeats',
   (status) =>
-    each(SAMPLES, async ({ call }) => {
+    each(SAMPLES, async ({ name, call }) => {
+      const secrets: string[] = [KEY, SECRET, TOKEN];
       const server = await serveHttp(({ headers }, response, body) => {
+        for (const shown of ['x-txc-payload', 'x-txc-signature'])
+          if (headers[shown] !== undefined) secrets.push(String(headers[shown]));
         // It has the key of earlier requests, also where this one does not show it.
         const echo = JSON.stringify([headers, body, KEY, SECRET]);
         const error = { code: 30, message: echo, errors: { [echo]: [echo] }, success: false, params: [] };
-        response.writeHead(status, { location: `/${encodeURIComponent(echo)}` }).end(JSON.stringify(error));
+        const head = { location: `/${encodeURIComponent(echo)}`, 'content-type': encodeURIComponent(echo) };
+        // The daemon is answered with a page and with an error object.
+        response.writeHead(status, head).end(server.paths.length === 3 ? echo : JSON.stringify(error));
       });
       const error = await errorOf(call(openClient(server.base)));
       const causes = [error, (error as Error).cause].filter((one) => one instanceof Error);
-      const text = causes.map((one) => JSON.stringify(one, Object.getOwnPropertyNames(one))).join();
-      for (const secret of [KEY, SECRET, TOKEN]) expect(text).not.toContain(secret);
+      const texts = causes.map((one) => JSON.stringify(one, Object.getOwnPropertyNames(one)));
+      if (name === 'syncKillSwitch') {
+        const { sync } = openExchange(server);
+        texts.push(JSON.stringify([await sync(), await sync()]));
+        expect(texts.at(-1)).toContain('[redacted]');
+      }
+      for (const secret of secrets) expect(texts.join()).not.toContain(secret);
     }),
 );

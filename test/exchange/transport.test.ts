@@ -27,20 +27,6 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
   expect(server.connections()).toBe(2);
 });
 
-test('no request waits behind connections that hang', async () => {
-  let answering = false;
-  const server = await serveHttp((_request, response) => {
-    if (answering) response.end('[]');
-  });
-  const { start, send } = openTransport(server.base, { connections: 1 });
-  const hanging = start();
-  await expect.poll(() => server.paths.length).toBe(1);
-  answering = true;
-  expect(await send()).toMatchObject({ kind: 'response' });
-  hanging.cancel();
-  expect(await hanging.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: true });
-});
-
 const GOOD = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
 /** A server that answers well, with its sockets. */
@@ -52,17 +38,6 @@ async function serveWell() {
   });
   return { ...server, sockets };
 }
-
-test('a keep-alive connection that the server closed meanwhile does not fail the next request', async () => {
-  const { base, sockets, connections } = await serveWell();
-  const { send } = openTransport(base);
-  await send();
-  sockets[0]?.end();
-  // The other side closes its half when it has read of this one's end.
-  await expect.poll(() => sockets[0]?.closed).toBe(true);
-  expect(await send()).toMatchObject({ kind: 'response', status: 200 });
-  expect(connections()).toBe(2);
-});
 
 test('a request whose connection closes in the moment of sending takes a new one, and is signed for it', async () => {
   const { base, sockets, connections, received } = await serveWell();
