@@ -148,13 +148,3 @@ test('filled and resting orders, withdrawals and addresses are seen', async () =
   expect(await get('/withdrawals')).toMatchObject([{ uniqueId: 'w', address: 'there' }]);
   expect(await get('/addresses')).toMatchObject([{ ticker: 'LTC', type: 'bech32' }]);
 });
-
-test('a price that is set is the price of the next order', async () => {
-  expect(await get('/prices')).toMatchObject({ BTC_USDT: '60000' });
-  const fresh = { market: 'NEW_USDT', price: 0.5 };
-  const value = { BTC_USDT: '100', NEW_USDT: '0.5' };
-  const set = await ask('POST', '/prices', [{ market: 'BTC_USDT', price: '100' }, fresh]);
-  expect(set).toMatchObject({ status: 200, value });
-  const { body } = await trade(PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.1' });
-  expect(JSON.parse(body)).toMatchObject({ price: '100', deal_money: '10' });
-});

@@ -152,13 +152,6 @@ test('a fault of one market or key hits its requests alone, and ends after its t
   expect(await statuses()).toEqual([200, 200, 200]);
 });
 
-test('every request that a fault hits is in the event log', async () => {
-  const since = lastSeq();
-  await arm({ kind: 'throttle', count: 1 });
-  await arm();
-  expect(kindsSince(since)).toEqual(['fault-added', 'fault-applied', 'timer-armed']);
-});
-
 /** Which of so many pings a plan of faults hits. */
 async function hitsOf(seed: number, faults: readonly Fault[], pings = 60) {
   const own = await openServer({ seed });

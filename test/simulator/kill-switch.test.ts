@@ -32,13 +32,6 @@ test.each<[Profile, string | null]>([
   expect(trader.exchange.timers()).toEqual([]);
 });
 
-test('the delete of a timer that does not exist has every field of a timer, of a market of any length', () => {
-  const market = `${'A'.repeat(21)}_USDT`;
-  const { status, value } = sync(createTrader(), 0, { market, timeout: null });
-  expect(status).toBe(200);
-  expect(value).toMatchObject({ market, types: ['spot', 'margin', 'futures'] });
-});
-
 const kindsOf = ({ exchange }: Trader) => exchange.log.since(0).map(({ kind }) => kind);
 
 test('a timer that nobody renews cancels the orders of its market that its last update was for', () => {

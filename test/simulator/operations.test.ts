@@ -6,31 +6,11 @@ const { stockMarket, withdrawPay, newAddress } = PATHS;
 const buy = { market: 'BTC_USDT', side: 'buy', amount: '100' };
 const sell = { market: 'BTC_USDT', side: 'sell', amount: '0.5' };
 
-test('a buy spends money, a sell takes it less the fee, and the reply has every field of an Order', () => {
-  const trader = createTrader();
-  const fields = { ...buy, client_order_id: 'a-1.b_2' };
-  const balances = () => trader.exchange.books().accounts['main'];
-  expect(trader.ask(stockMarket, fields, { atMs: START_MS + 250 }).value).toEqual({
-    order_id: 1,
-    ...fields,
-    type: 'stock market',
-    timestamp: START_MS / 1000 + 0.25,
-    deal_money: '99.96',
-    deal_stock: '0.001666',
-    left: '0.04',
-    deal_fee: '0.09996',
-    price: '60000',
-    postOnly: false,
-    ioc: false,
-    status: 'FILLED',
-    stp: 'no',
-    positionSide: 'BOTH',
-    rpi: false,
-  });
-  expect(balances()).toMatchObject({ BTC: '10.001666', USDT: '999899.94004' });
-  const sold = { client_order_id: '', left: '0', deal_money: '30000', deal_fee: '30' };
-  expect(trader.ask(stockMarket, sell).value).toMatchObject(sold);
-  expect(balances()).toMatchObject({ BTC: '9.501666', USDT: '1029869.94004' });
+test('a buy spends as much of its amount as steps allow, and tells the rest', () => {
+  const { ask } = createTrader();
+  const { value } = ask(stockMarket, buy, { atMs: START_MS + 250 });
+  const deal = { deal_money: '99.96', deal_stock: '0.001666', left: '0.04', deal_fee: '0.09996' };
+  expect(value).toMatchObject({ ...deal, timestamp: START_MS / 1000 + 0.25, price: '60000' });
 });
 
 test.each([
@@ -83,14 +63,6 @@ test('a refused withdrawal does not use its unique_id up, and one may take all t
   expect(trader.exchange.books().accounts['main']).not.toHaveProperty('BTC');
   const long = { ...withdrawal, unique_id: 'x'.repeat(256) };
   expect(trader.ask(withdrawPay, long)).toMatchObject({ status: 422, value: { code: 30 } });
-});
-
-test('the live profile answers a withdrawal with 201, and takes uniqueId', () => {
-  const trader = createTrader({ profile: 'live' });
-  const live = { ...withdrawal, unique_id: undefined, uniqueId: 'w-1' };
-  expect(trader.ask(withdrawPay, live)).toEqual({ status: 201, value: [] });
-  const taken = { uniqueId: ['The unique id has already been taken.'] };
-  expect(trader.ask(withdrawPay, live)).toEqual(invalid(400, 0, taken));
 });
 
 test('new addresses are disabled until the account is enabled for them', () => {
@@ -189,11 +161,10 @@ test('the live profile groups records by market', () => {
   });
 });
 
-test('codes come newest first, 30 unless told otherwise', () => {
-  const { data, ...page } = createTrader().ask(PATHS.codes, {}).value as { data: Record<string, number>[] };
-  expect(page).toEqual({ total: 42, limit: 30, offset: 0 });
-  expect(new Set(data.map(({ code }) => code)).size).toBe(30);
-  expect(data).toEqual(data.toSorted((one, other) => Number(other['date']) - Number(one['date'])));
+test('codes come 30 at a time unless told otherwise, the newest first', () => {
+  const { data, ...page } = createTrader().ask(PATHS.codes, {}).value as { data: { date: number }[] };
+  expect([page, data.length]).toEqual([{ total: 42, limit: 30, offset: 0 }, 30]);
+  expect(data).toEqual(data.toSorted((one, other) => other.date - one.date));
 });
 
 const NOW = START_MS / 1000;
@@ -224,16 +195,6 @@ test.each([
   ['without end', { from: 0, to: Number.MAX_SAFE_INTEGER }],
 ])('a range %s has an incorrect timestamp', (_name, fields) => {
   expect(askRate(fields)).toEqual(refusal(422, 422, 'Incorrect timestamp'));
-});
-
-test('a hashrate is that of the moment whatever range it is asked in, and the pool that of the hour', () => {
-  const at = NOW - (NOW % HOUR);
-  const rate = (fields: object) => pointsOf({ from: at, to: at, ...fields }).at(-1);
-  expect([rate({ from: at - 10 * HOUR }), rate({ interval: '5m' })]).toEqual([rate({}), rate({})]);
-  expect(rate({ account: 'other' })).not.toEqual(rate({}));
-  const pool = (atMs: number) => createTrader().get(PATHS.miningPool, atMs).value;
-  expect(pool(START_MS)).toEqual(pool(START_MS + 1000));
-  expect(pool(START_MS)).not.toEqual(pool(START_MS + 86_400_000));
 });
 
 const list = (name: string, options = {}) =>

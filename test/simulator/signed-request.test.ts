@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Profile } from '../../src/simulator/answer.ts';
-import { PERMISSIONS, type Permission } from '../../src/simulator/state.ts';
+import { PERMISSIONS } from '../../src/simulator/state.ts';
 import { KILL_SWITCH, nextNonce, ping, type Sent, signed, signedText } from './raw-client.ts';
 import { createTrader, keysOf, PATHS, refusal, START_MS } from './trader.ts';
 
@@ -107,22 +107,17 @@ test('a nonce window takes nonces in any order, each once, within 5 s of the clo
   expect(at(60_000)).toEqual(refusal(400, 0, message('greater')));
 });
 
-/** The permissions of the simulator's own: the document has no names for them. */
-test.each<[path: string, permission: Permission]>([
-  [PATHS.stockMarket, 'trade'],
-  [PATHS.withdrawPay, 'withdraw'],
-  [PATHS.killSwitch, 'trade'],
-  [PATHS.codes, 'info'],
-  [PATHS.hashrate, 'info'],
-  [PATHS.newAddress, 'deposit'],
-])('%s needs the permission %s', (path, needed) => {
-  const asked = (permissions: readonly Permission[]) => {
-    const keys = keysOf({ 'demo-key': 'main' }).map((key) => ({ ...key, permissions }));
-    return createTrader({ newAddresses: true, keys }).ask(path, {});
-  };
-  const forbidden = refusal(403, 4, 'This API Key is not authorized to perform this action.');
-  expect(asked(PERMISSIONS.filter((permission) => permission !== needed))).toEqual(forbidden);
-  expect(asked([needed]).status).not.toBe(403);
+test('each permission opens operations of its own', () => {
+  const { stockMarket, withdrawPay, killSwitch, codes, hashrate, newAddress } = PATHS;
+  const paths = [stockMarket, withdrawPay, killSwitch, codes, hashrate, newAddress];
+  const opened = PERMISSIONS.map((permission) => {
+    const keys = keysOf({ 'demo-key': 'main' }).map((key) => ({ ...key, permissions: [permission] }));
+    const trader = createTrader({ newAddresses: true, keys });
+    return [permission, paths.filter((path) => trader.ask(path, {}).status !== 403)];
+  });
+  const trade = [stockMarket, killSwitch];
+  const expected = { info: [codes, hashrate], trade, deposit: [newAddress], withdraw: [withdrawPay] };
+  expect(Object.fromEntries(opened)).toEqual(expected);
 });
 
 test('keys of one account share its limits, accounts and operations do not', () => {
@@ -148,16 +143,11 @@ test('an error over the limit has the shape of its audience, and is a page of th
   expect(page.body).toContain('429 Too Many Requests');
 });
 
-test.each([PATHS.ping, PATHS.killSwitch, PATHS.history])(
-  '%s refuses another method and a large body in words of its own',
-  (path) => {
-    const isPublic = path.includes('/public/');
-    const [right = '', wrong = ''] = isPublic ? ['GET', 'POST'] : ['POST', 'GET'];
-    const refused = (method: string, body: string, status: number, code: number, message: string) => {
-      const value = isPublic ? { success: false, message, params: [] } : { code, message, errors: {} };
-      expect(ask({ method, path, headers: {}, body })).toEqual({ status, value });
-    };
-    refused(wrong, '', 405, 0, `Method not allowed. Allowed: ${right}.`);
-    refused(right, 'x'.repeat(65_537), 413, 9, 'Payload too large. Allowed: 65536 bytes.');
-  },
-);
+test('another method and a large body are refused in words of their own', () => {
+  const refused = (method: string, body: string) => ask({ method, path: KILL_SWITCH, headers: {}, body });
+  expect(refused('GET', '')).toEqual(refusal(405, 0, 'Method not allowed. Allowed: POST.'));
+  const message = 'Payload too large. Allowed: 65536 bytes.';
+  expect(refused('POST', 'x'.repeat(65_537))).toEqual(refusal(413, 9, message));
+  const value = { success: false, message, params: [] };
+  expect(ask({ ...ping, body: 'x'.repeat(65_537) })).toEqual({ status: 413, value });
+});

@@ -182,20 +182,16 @@ test.each<[object, number, object]>([
   [{ price: undefined }, 422, { errors: { price: ['Price field is required.'] } }],
   [{ market: 'btc' }, 400, { errors: { market: ['Market is not available.'] } }],
   [{ side: 'sell', price: '70000', amount: '2' }, 400, { code: 32 }],
+  [{ market: 'BTC_PERP', amount: '-5' }, 400, { code: 32 }],
+  [{ market: 'BTC_PERP', amount: '0' }, 400, { code: 32 }],
+  [{ market: 'BTC_PERP', price: '-50000' }, 400, { code: 32 }],
+  [{ market: 'BTC_PERP', price: '50000.001' }, 400, { code: 32 }],
 ])('a limit order with %j is answered with %i', async (fields, status, value) => {
-  const { ask } = await open({ exchange: LIVE });
-  expect(await ask('order/new', { ...BUY, ...fields })).toMatchObject({ status, value });
+  const { server, ask } = await open({ exchange: LIVE });
+  const path = 'market' in fields && fields.market === 'BTC_PERP' ? 'order/collateral/limit' : 'order/new';
+  expect(await ask(path, { ...BUY, ...fields })).toMatchObject({ status, value });
+  expect(server.exchange.orders()).toEqual([]);
 });
-
-test.each([{ amount: '-5' }, { amount: '0' }, { price: '-50000' }, { price: '50000.001' }])(
-  'an order for futures with %j is refused as any other',
-  async (fields) => {
-    const { server, ask } = await open({ exchange: LIVE });
-    const { status, value } = await ask('order/collateral/limit', { ...BUY, market: 'BTC_PERP', ...fields });
-    expect({ status, value }).toMatchObject({ status: 400, value: { code: 32 } });
-    expect(server.exchange.orders()).toEqual([]);
-  },
-);
 
 test('a limit order is cancelled alone, or with all of its market and type; others keep resting', async () => {
   const { server, ask } = await open({ exchange: LIVE });
@@ -230,23 +226,4 @@ test.each<[string, object, number, unknown]>([
 ])('%s, beyond the document, takes %j: %i', async (path, fields, status, value) => {
   const { ask } = await open({ exchange: { profile: 'live' } });
   expect(await ask(path, fields)).toMatchObject({ status, value });
-});
-
-test('the deposit address of an account stays until a new one is made', async () => {
-  const { ask } = await open({ exchange: { profile: 'live', newAddresses: true } });
-  const addresses: unknown[] = [];
-  for (const path of ['address', 'address', 'create-new-address', 'address'])
-    addresses.push((await ask(`main-account/${path}`, { ticker: 'BTC' })).value['account']);
-  const [first, same, second, last] = addresses;
-  expect([same, last]).toEqual([first, second]);
-  expect(second).not.toEqual(first);
-});
-
-test('tickers show the price', async () => {
-  const { server } = await open();
-  const read = async (path: string): Promise<unknown> => (await fetch(`${server.url}/api/${path}`)).json();
-  const result = { last: '60000', bid: '59999.99', ask: '60000.01' };
-  expect(await read('v1/public/ticker?market=BTC_USDT')).toMatchObject({ result });
-  expect(await read('v4/public/ticker')).toMatchObject({ ETH_USDT: { last_price: '2500' } });
-  expect(await read('v1/public/ticker?market=nothing')).toMatchObject({ success: false });
 });
