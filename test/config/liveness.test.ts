@@ -37,13 +37,6 @@ test.each([
   expect(loadWell(withLiveness(liveness)).config.liveness.probeEverySeconds).toBe(expected);
 });
 
-test('how often the daemon looks at the bot may be anything below a third of the lifetime', () => {
-  const liveness = { mode: 'file', file: '/run/bot', ttlSeconds: 10 };
-  const at = (probeEverySeconds: number) => load(withLiveness({ ...liveness, probeEverySeconds }));
-  expect(at(3.3).kind).toBe('ok');
-  expect(problemsOf(at(3.34))).toContain('liveness.probeEverySeconds: found 3.34; allowed: less than 3.33');
-});
-
 test('a file or an address of several bots holds the name of the bot in the place of {bot}', () => {
   const bots = { markets: ['BTC_USDT', { market: 'ETH_USDT', bot: 'maker' }] };
   const placesOf = (mode: 'url' | 'file', liveness: object) =>

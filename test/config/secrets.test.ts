@@ -134,13 +134,6 @@ test.each([
   expect(JSON.stringify(loaded)).not.toContain('hidden');
 });
 
-test('a daemon with an exchange of its own needs no key, and still refuses one that is given wrongly', () => {
-  const read = readSecrets({ KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: true });
-  expect(read.kind === 'ok' && read.secrets.apiKey.reveal()).toBe('demo-key');
-  expect(read.kind === 'ok' && read.secrets.apiSecret.reveal()).toBe('secret-of-the-test');
-  expect(readSecrets({ KILLSWITCHD_API_KEY: '' }, { demo: true }).kind).toBe('invalid');
-});
-
 test('a secret in memory shows itself as redacted wherever it may end up by accident', () => {
   const secret = makeSecret('s'.repeat(64), 'file');
   const shown = '[redacted, 64 chars, from file]';

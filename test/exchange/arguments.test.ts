@@ -36,44 +36,32 @@ const GOOD: Readonly<Record<string, object>> = {
 /** Operation | argument and its value, or the whole request; `-` leaves it out | the message */
 const REFUSED = String.raw`
 createStockMarketOrder | market: "btc_usdt" | market is "btc_usdt"; allowed: BASE_QUOTE in capitals; did you mean BTC_USDT?
-createStockMarketOrder | side: "BUY" | side is "BUY"; allowed: buy, sell; did you mean buy?
 createStockMarketOrder | amount: "ten" | amount is "ten"; allowed: a decimal number above 0 as text, such as "0.001"
-createStockMarketOrder | amount: "0.00" | amount is "0.00"; allowed: a decimal number above 0
 createStockMarketOrder | amount: "1\n" | amount is "1\n"
 createStockMarketOrder | amount: 1e-7 | amount is 1e-7
-createStockMarketOrder | amount: 1e21 | amount is 1e+21
 createStockMarketOrder | clientOrderId: "a b" | clientOrderId is "a b"; allowed: letters, digits, dashes, dots and underscores
 createStockMarketOrder | clientOrderId: "a\n" | clientOrderId is "a\n"
 createStockMarketOrder | stp: "cancel" | stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old; did you mean cancel_both?
 createStockMarketOrder | client_order_id: "x" | createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?
-createStockMarketOrder | amountIn: - | amountIn is missing; allowed: quote, base: what the exchange counts
 createStockMarketOrder | side: "sell" | amountIn is "quote"; allowed: base: a sell is counted in the base currency
-withdrawPay | ticker: "btc" | ticker is "btc"; allowed: a currency ticker in capitals, such as BTC
 withdrawPay | address: "" | address is ""; allowed: text that is not empty
 withdrawPay | address: " " | address is " "
-withdrawPay | uniqueId: "" | uniqueId is ""
 withdrawPay | unique_id: "u" | withdrawPay has no argument "unique_id"; allowed: ticker, amount, address, uniqueId, provider, fiat, network; did you mean uniqueId?
-withdrawPay | provider: null | provider is null
 withdrawPay | fiat: "yes" | fiat is "yes"; allowed: true or false
 withdrawPay | fiat: true | provider is missing; allowed: with fiat true a provider of the asset status
 myCodes | limit: 0 | limit is 0; allowed: whole numbers 1 to 100
 myCodes | offset: -1 | offset is -1; allowed: whole numbers 0 to 10000
 myCodes | limt: 2 | myCodes has no argument "limt"; allowed: limit, offset; did you mean limit?
-myCodes | [] | request is []; allowed: an object with limit, offset
-miningHashrate | from: 1.5 | from is 1.5; allowed: Unix seconds, as whole numbers
 miningHashrate | to: 1700000000000 | to is 1700000000000
 miningHashrate | {"from":2,"to":1} | from is 2; allowed: from not after to, which is 1
 miningHashrate | interval: "hourly" | interval is "hourly"; allowed: a number and a letter
-createNewAddress | {"ticker":"USDT","network":""} | network is ""
 createNewAddress | {"ticker":"BTC","type":"segwit"} | type is "segwit"; allowed: p2sh-segwit, bech32; of BTC and LTC only; did you mean p2sh-segwit?
 createNewAddress | {"ticker":"ETH","type":"bech32"} | type is "bech32"; allowed: left out for ETH; only BTC and LTC have address types
-syncKillSwitch | timeoutSeconds: - | timeoutSeconds is missing
 syncKillSwitch | market: "BTC/USDT" | market is "BTC/USDT"; allowed: BASE_QUOTE in capitals; did you mean BTC_USDT?
 syncKillSwitch | timeoutSeconds: 4 | timeoutSeconds is 4; allowed: whole seconds 5 to 600, or null
 syncKillSwitch | timeoutSeconds: 5.5 | timeoutSeconds is 5.5
 syncKillSwitch | types: ["spto"] | types[0] is "spto"; allowed: spot, margin, futures in a list; or null for all; did you mean spot?
 syncKillSwitch | types: [] | types is []; allowed: spot, margin, futures in a list; or null
-syncKillSwitch | type: ["spot"] | syncKillSwitch has no argument "type"; allowed: market, timeoutSeconds, types
 orderHistory | [] | request is []; allowed: an object that can be written as JSON
 orderHistory | null | request is null
 `;
@@ -89,14 +77,11 @@ test.each(rowsOf(REFUSED))('%s with %s is told before it is sent: %s', async (op
 
 const ITSELF: { me?: unknown } = {};
 ITSELF.me = ITSELF;
-const UNWRITABLE = 'request is an object that cannot be written as JSON';
 
 test.each<[string, unknown, string]>([
   ['createStockMarketOrder', { ...GOOD['createStockMarketOrder'], amount: 10n }, 'amount is 10n'],
-  ['orderHistory', { amount: 1n }, UNWRITABLE],
-  ['orderHistory', ITSELF, UNWRITABLE],
+  ['orderHistory', ITSELF, 'request is an object that cannot be written as JSON'],
   ['orderHistory', new Date(0), 'request is "1970-01-01T00:00:00.000Z"'],
-  ['myCodes', { limit: Symbol('x') }, 'limit is a symbol'],
 ])('%s is told as well what JSON cannot write', async (operation, request, message) => {
   expect(await refusal(operation, request)).toMatchObject(told(message));
 });
@@ -155,8 +140,6 @@ test.each<[Partial<ClientOptions>, string]>([
   [{ timeoutMs: 0 }, 'timeoutMs is 0; allowed: milliseconds greater than 0, at most 2147483647'],
   [{ bases: [] }, 'bases is []; allowed: one base address or more'],
   [from('http://exchange.example'), `${PLAIN} 127.0.0.1, [::1] or localhost; write https://exchange.example`],
-  [from('http://127.0.0.1.example'), PLAIN],
-  [from('http://localhost.example'), PLAIN],
   [from('ftp://exchange.example'), 'allowed: https: (http: only to loopback)'],
   [from('exchange.example'), 'is not a URL; write https://HOST[:PORT]'],
   [from('https://exchange.example/api/v4'), 'goes on after the host; write https://exchange.example'],

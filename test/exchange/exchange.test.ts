@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import type { PingOutcome } from '../../src/ports.ts';
 import { openExchange, SECRET } from './open.ts';
-import { TIMER } from './samples.ts';
 import { createHandClock, serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
 const REMOVE = { timeoutSeconds: null };
@@ -159,21 +156,3 @@ test('a ping that is withdrawn settles once, later', async () => {
   await expect.poll(() => outcomes.length).toBe(1);
   expect(outcomes[0]).toMatchObject({ ok: false, reason: 'aborted' });
 });
-
-test('a program that used the client and closed it ends by itself', async () => {
-  const server = await serveHttp((request, response) => {
-    response.end(request.method === 'GET' ? '["pong"]' : JSON.stringify(TIMER));
-  });
-  const program = `
-    const { createClient } = await import(${JSON.stringify(new URL('../../src/exchange/client.ts', import.meta.url).href)});
-    const { createSystemClock } = await import(${JSON.stringify(new URL('../../src/clock.ts', import.meta.url).href)});
-    const client = createClient({ bases: ['${server.base}'], credentials: () => ({ key: 'k', secret: 's' }),
-      nonce: 'increasing', clock: createSystemClock() });
-    await client.ping();
-    await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: 60 });
-    await client.close();
-    console.log('closed');`;
-  const args = ['--input-type=module', '--eval', program];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
-  expect(stdout).toBe('closed\n');
-}, 40_000);

@@ -92,15 +92,20 @@ test('giving up settles once and later: what the server still answers is ignored
   expect(attempt.settled).toHaveBeenCalledTimes(1);
 });
 
-test('giving up before the first byte says that nothing was sent, and nothing is', async () => {
-  const server = await serveBytes(() => undefined);
-  const opening = openTransport(server.base).start();
-  opening.cancel();
-  const detail = 'given up while waiting for the connection to open';
-  expect(await opening.result).toMatchObject({ reason: 'timeout', maybeApplied: false, detail });
-  await sleep(50);
-  expect(server.received()).toBe('');
-});
+test.each(['http:', 'https:'])(
+  'giving up on an %s connection that is not open yet sends nothing',
+  async (protocol) => {
+    const server = await serveBytes(() => undefined);
+    const opening = openTransport(server.base.replace('http:', protocol)).start();
+    // Over TLS the other side never shakes hands.
+    if (protocol === 'https:') await sleep(50);
+    opening.cancel();
+    const detail = 'given up while waiting for the connection to open';
+    expect(await opening.result).toMatchObject({ reason: 'timeout', maybeApplied: false, detail });
+    await sleep(50);
+    if (protocol === 'http:') expect(server.received()).toBe('');
+  },
+);
 
 test.each([
   ['a connection is refused', 'network', 'http://127.0.0.1:1'],
@@ -115,15 +120,6 @@ test('a certificate that no authority signed is refused before anything is sent'
   const { send } = openTransport(server.base);
   expect(await send()).toMatchObject({ kind: 'failed', reason: 'tls', maybeApplied: false });
   expect(server.paths).toEqual([]);
-});
-
-test('a TLS handshake that hangs can be given up, and nothing was sent', async () => {
-  const server = await serveBytes(() => undefined);
-  const base = server.base.replace('http:', 'https:');
-  const attempt = openTransport(base).start();
-  await sleep(50);
-  attempt.cancel();
-  expect(await attempt.result).toMatchObject({ reason: 'timeout', maybeApplied: false });
 });
 
 test.each([
@@ -242,13 +238,4 @@ test.each([
   for (let round = 0; round < 2; round += 1)
     expect(await send()).toMatchObject({ kind: 'response', status: 200, body: Buffer.from('[]') });
   expect(server.connections()).toBe(1);
-});
-
-test('a slow answer is waited for, however slow its pieces come', async () => {
-  const server = await serveHttp((_request, response) => {
-    response.write('[');
-    setTimeout(() => response.end(']'), 700);
-  });
-  const slow = await openTransport(server.base).send();
-  expect(slow).toMatchObject({ kind: 'response', body: Buffer.from('[]') });
 });
