@@ -101,23 +101,3 @@ test.each(PROFILES)('profile %s keeps all money and no balance below zero, whate
     { numRuns: 150 },
   );
 });
-
-test('a run can be repeated: the same requests get the same bytes', () => {
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 15 }), fc.nat(), (steps, seed) => {
-      const run = () => {
-        const { ask, get, exchange } = createTrader({ keys: KEYS, seed, newAddresses: true });
-        return [
-          ...steps.map(({ key, request }) => ask(request.path, request.fields, { key })),
-          ask(PATHS.codes, {}, { key: 'a' }),
-          ask(PATHS.newAddress, { ticker: 'XRP' }, { key: 'a' }),
-          ask(PATHS.hashrate, { account: 'rig' }, { key: 'b' }),
-          get(PATHS.miningPool),
-          exchange.books(),
-        ];
-      };
-      expect(run()).toEqual(run());
-    }),
-    { numRuns: 20 },
-  );
-});

@@ -4,7 +4,6 @@ import { createTrader, invalid, keysOf, PATHS, refusal, START_MS } from './trade
 
 const { stockMarket, withdrawPay, newAddress } = PATHS;
 const buy = { market: 'BTC_USDT', side: 'buy', amount: '100' };
-const sell = { market: 'BTC_USDT', side: 'sell', amount: '0.5' };
 
 test('a buy spends as much of its amount as steps allow, and tells the rest', () => {
   const { ask } = createTrader();

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Clock } from '../../src/ports.ts';
-import { control, ping, send, sendBytes, signed } from './raw-client.ts';
+import { ping, send, sendBytes, signed } from './raw-client.ts';
 import { createTrader, openServer, PATHS, refusal, runServer } from './trader.ts';
 
 const server = runServer();
@@ -60,28 +59,6 @@ test('a path with the address before it, as proxies are sent, is the path', asyn
 const NO_PATHS = ['//api/v4/public/ping', '/api/v4/../v4/public/ping', '/api/v4/public/%70ing'];
 test.each([...NO_PATHS, '/%00', '/__proto__'])('the path %s is none', async (path) => {
   expect((await send(server().url, { ...ping, path })).status).toBe(404);
-});
-
-test('a timer fires by the clock, within a fraction of a second of its moment', async () => {
-  const speed = 10;
-  const clock: Clock = {
-    now() {
-      const { wallMs, monoMs } = hostClock.now();
-      return { wallMs: wallMs * speed, monoMs: monoMs * speed, bootMs: monoMs * speed };
-    },
-    after: (delayMs, run) => hostClock.after(delayMs / speed, run),
-  };
-  const order = { market: 'FIRE_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' } as const;
-  const own = await openServer({ clock, orders: [order] });
-  const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
-  const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
-  const since = own.exchange.log.lastSeq();
-  const { value } = await control(own.url, 'GET', `/simulator/events?since=${since}&wait=60000`);
-  const [fired] = value as { atMs: number }[];
-  expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
-  const lateMs = Number(fired?.atMs) - dueMs;
-  expect(lateMs).toBeGreaterThanOrEqual(0);
-  expect(lateMs).toBeLessThan(500 * speed);
 });
 
 test('the clock of the exchange does not follow a step of the wall clock of its host', async () => {
