@@ -10,33 +10,13 @@ import {
   type Socket,
 } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { Instant } from '../../src/core/time.ts';
+import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 
-/** A clock whose three readings are set by hand, and whose timers run when `advance` passes them. */
+/** A clock that goes on by hand. */
 export function createHandClock(wallMs: number) {
-  let now: Instant = { monoMs: 1_000, bootMs: 5_000, wallMs };
-  let timers: { atMs: number; run: () => void }[] = [];
-  return {
-    now: () => now,
-    after(delayMs: number, run: () => void) {
-      const timer = { atMs: now.monoMs + Math.max(0, delayMs), run };
-      timers.push(timer);
-      return () => {
-        timers = timers.filter((other) => other !== timer);
-      };
-    },
-    /** Time passes: all three clocks go on and due timers run. */
-    advance(byMs: number) {
-      now = { monoMs: now.monoMs + byMs, bootMs: now.bootMs + byMs, wallMs: now.wallMs + byMs };
-      const due = timers.filter((timer) => timer.atMs <= now.monoMs);
-      timers = timers.filter((timer) => timer.atMs > now.monoMs);
-      for (const timer of due) timer.run();
-    },
-    /** Somebody sets the wall clock. */
-    stepWall(byMs: number) {
-      now = { ...now, wallMs: now.wallMs + byMs };
-    },
-  };
+  const timeline = createTimeline();
+  const advance = (byMs: number) => timeline.runUntil(timeline.nowMs() + byMs);
+  return { ...createHostClock(timeline, { wallMs }), advance };
 }
 
 /** Listens on the loopback until the test ends: at any port of 127.0.0.1 where nothing is given. */

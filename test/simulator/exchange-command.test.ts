@@ -84,18 +84,28 @@ test('a token file opens /simulator', async () => {
   expect(await get('state')).toHaveProperty('timers');
 });
 
-test('arming, deleting, orders and withdrawals are told in plain words, renewals are not', async () => {
-  const { ask, told, arm } = await run();
+test('what happens is told in plain words: renewals are not, a refusal once, and nothing controls the terminal', async () => {
+  const { url, ask, told, arm } = await run(['--manual-time', '--orders', 'none']);
   for (const timeout of ['60', '60', null]) await arm({}, { timeout, types: ['spot'] });
   await ask(PATHS.stockMarket, { market: 'BTC_USDT', side: 'sell', amount: '0.5' });
   await ask('/api/v4/order/new', { market: 'BTC_USDT', side: 'buy', amount: '0.1', price: '60000' });
   await ask(PATHS.withdrawPay, { ticker: 'BTC', amount: '1', address: 'x', unique_id: 'w\u001b[2J' });
+  const order = { market: 'BTC_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' };
+  await control(url, 'POST', '/simulator/orders', order);
+  await arm({}, { timeout: '5' });
+  await control(url, 'POST', '/simulator/advance', { ms: 6000 });
+  for (let times = 0; times < 3; times += 1) await arm({}, { market: 'A\u001b[2J' });
   expect(told()).toEqual([
     'TIME BTC_USDT: timer armed for 60 s; unless it is renewed it cancels spot orders at TIME',
     'TIME BTC_USDT: timer deleted; its orders stay',
-    expect.stringMatching(/^TIME BTC_USDT: order \d+ sold 0\.5 for 30000, fee 30$/),
-    expect.stringMatching(/^TIME BTC_USDT: order \d+ bought 0\.1 for 6000, fee 6$/),
+    'TIME BTC_USDT: order 1 sold 0.5 for 30000, fee 30',
+    'TIME BTC_USDT: order 2 bought 0.1 for 6000, fee 6',
     'TIME BTC: withdrawal w?[2J of 1, fee 0.0004',
+    'TIME BTC_USDT: timer armed for 5 s; unless it is renewed it cancels all orders at TIME',
+    'TIME time advanced by 6 s',
+    'TIME BTC_USDT: THE TIMER FIRED; orders cancelled: 1',
+    'TIME BTC_USDT: spot order 3 cancelled by the kill-switch',
+    'TIME kill-switch A?[2J: refused with 422, code 31: Validation failed: Market is not available.',
   ]);
 });
 

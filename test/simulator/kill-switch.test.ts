@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { Profile } from '../../src/simulator/answer.ts';
-import { createNarrator } from '../../src/simulator/event-log.ts';
 import { createTrader, keysOf, PATHS, START_MS, type Trader } from './trader.ts';
 
 /** Asks for a timer; `atMs` counts from the start. */
@@ -103,21 +102,4 @@ test('a refused request is in the event log with its reason and without its key'
     { ...refused, status: 401, code: 10, why: 'Unauthorized request.' },
   ]);
   expect(JSON.stringify(events)).not.toContain('wrong-key');
-});
-
-test('a firing timer, orders that it cancels and a refusal are told, the last once and without control of the terminal', () => {
-  const lines: string[] = [];
-  const trader = createTrader();
-  const { exchange } = trader;
-  exchange.log.subscribe(createNarrator((line) => lines.push(line)));
-  exchange.placeOrder({ market: 'BTC_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' }, START_MS);
-  sync(trader, 0, { timeout: '5' });
-  exchange.advance(START_MS + 5000);
-  for (let times = 0; times < 3; times += 1) sync(trader, 5000, { market: 'A\u001b[2J', timeout: '5' });
-  expect(lines).toEqual([
-    '22:13:20Z BTC_USDT: timer armed for 5 s; unless it is renewed it cancels all orders at 22:13:25Z',
-    '22:13:25Z BTC_USDT: THE TIMER FIRED; orders cancelled: 1',
-    '22:13:25Z BTC_USDT: spot order 1 cancelled by the kill-switch',
-    '22:13:25Z kill-switch A?[2J: refused with 422, code 31: Validation failed: Market is not available.',
-  ]);
 });

@@ -175,17 +175,13 @@ test.each<[object, number, object]>([
     422,
     { errors: { ioc: [expect.anything()], postOnly: [expect.anything()] } },
   ],
-  [{ amount: '0.00001' }, 400, { code: 32 }],
   [{ price: '50000.001' }, 400, { errors: { price: ['Min price step = 0.01'] } }],
   [{ price: '1' }, 400, { errors: { total: ['Total is less than 5'] } }],
-  [{ price: 'x' }, 422, { errors: { price: [expect.stringContaining('numeric')] } }],
   [{ price: undefined }, 422, { errors: { price: ['Price field is required.'] } }],
   [{ market: 'btc' }, 400, { errors: { market: ['Market is not available.'] } }],
   [{ side: 'sell', price: '70000', amount: '2' }, 400, { code: 32 }],
   [{ market: 'BTC_PERP', amount: '-5' }, 400, { code: 32 }],
-  [{ market: 'BTC_PERP', amount: '0' }, 400, { code: 32 }],
   [{ market: 'BTC_PERP', price: '-50000' }, 400, { code: 32 }],
-  [{ market: 'BTC_PERP', price: '50000.001' }, 400, { code: 32 }],
 ])('a limit order with %j is answered with %i', async (fields, status, value) => {
   const { server, ask } = await open({ exchange: LIVE });
   const path = 'market' in fields && fields.market === 'BTC_PERP' ? 'order/collateral/limit' : 'order/new';
