@@ -17,7 +17,6 @@ import { ENVIRONMENT, fileOf, loadWell, SECRETS } from './fixture.ts';
 const EXAMPLE = 'config/killswitchd.example.yaml';
 const START = { monoMs: 0, bootMs: 0, wallMs: 1_700_000_000_000 };
 
-/** Somebody else who listens there. */
 async function listenAt(where: ListenOptions) {
   const server = createServer();
   onTestFinished(() => void server.close());

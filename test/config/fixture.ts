@@ -29,7 +29,6 @@ export const shardSecrets = () => ({
   KILLSWITCHD_API_SECRET: SECRETS.KILLSWITCHD_API_SECRET,
 });
 
-/** A whole configuration as a file. */
 export const FILE = `
 exchange: { baseUrls: [https://exchange.example] }
 defaults: { timeoutSeconds: 40 }
@@ -40,7 +39,6 @@ liveness: { mode: none }
 log: { level: warn }
 `;
 
-/** A whole configuration as an environment. */
 export const ENVIRONMENT = {
   ...SECRETS,
   KILLSWITCHD_BASE_URL: 'https://exchange.example',

@@ -5,7 +5,6 @@ import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
 
 const { KILLSWITCHD_LIVENESS_MODE: _none, ...WITHOUT_MODE } = ENVIRONMENT;
 
-/** A configuration with this liveness section, and markets of two bots where asked for. */
 function withLiveness(liveness: object, more: object = {}): string {
   const exchange = { baseUrls: ['https://exchange.example'] };
   return JSON.stringify({ exchange, markets: ['BTC_USDT'], liveness, ...more });

@@ -22,7 +22,6 @@ function properties(node: SchemaNode, path: string): [string, SchemaNode][] {
 const readText = (path: string) => readFileSync(path, 'utf8');
 const publishedFile = (): SchemaNode => JSON.parse(readText('config/killswitchd.schema.json')) as SchemaNode;
 
-/** As it is printed: without the secrets. */
 const shown = (config: object): unknown => JSON.parse(JSON.stringify(config));
 const accepts = (schema: object, values: unknown) =>
   new Ajv({ allowUnionTypes: true }).validate(schema, values);

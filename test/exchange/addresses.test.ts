@@ -35,7 +35,6 @@ async function behindName(...addresses: string[]) {
     names,
     answers,
     clock,
-    /** Requests that each of them has seen. */
     seen: () => [first.paths.length, second.paths.length],
     connections: () => [first.connections(), second.connections()],
   };

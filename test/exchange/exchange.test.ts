@@ -1,27 +1,32 @@
 import { expect, test, vi } from 'vitest';
 import type { PingOutcome } from '../../src/ports.ts';
 import { openExchange } from './open.ts';
-import { createHandClock, serveGate, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
+import { createHandClock, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
 
 const REMOVE = { timeoutSeconds: null };
 const nonceIn = (body: string) => Number((JSON.parse(body) as { nonce: string }).nonce);
 
 test('a request is signed, and asks whether it may leave, once its connection is open: none overtakes its nonce', async () => {
   const nonces: number[] = [];
-  const server = await serveTls((_request, response, body) => {
-    nonces.push(nonceIn(body));
-    response.end('[]');
-  });
-  const gate = await serveGate(server);
-  const { sync } = openExchange({ base: `https://127.0.0.1:${gate.port}` }, { ca: server.ca });
+  let goOn: (error: null) => void = () => undefined;
+  const server = await serveTls(
+    (_request, response, body) => {
+      nonces.push(nonceIn(body));
+      response.end('[]');
+    },
+    (done) => {
+      goOn = done;
+    },
+  );
+  const { sync } = openExchange(server, { ca: server.ca });
   await sync(REMOVE);
-  gate.hold();
   const mayWrite = vi.fn<() => boolean>(() => true);
   const opening = sync({ ...REMOVE, fresh: true, mayWrite });
+  await expect.poll(() => server.resumed()).toBe(1);
   expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
   expect(nonces).toHaveLength(2);
   expect(mayWrite).not.toHaveBeenCalled();
-  gate.release();
+  goOn(null);
   expect(await opening).toEqual({ kind: 'deleted' });
   expect(nonces).toHaveLength(3);
   expect(mayWrite).toHaveBeenCalledTimes(1);

@@ -11,7 +11,6 @@ export const KEY = 'key-0123456789';
 export const SECRET = 'secret-0123456789';
 export const TOKEN = 'token-0123456789';
 
-/** A transport to one address, closed when the test ends. */
 export function openTransport(base: string, options: Partial<TransportOptions> = {}) {
   const clock = createSystemClock();
   const transport = createTransport({ clock, bases: [base], connections: 4, ...options });
@@ -39,7 +38,6 @@ const ACCESS = {
   clock: createSystemClock(),
 } as const;
 
-/** An exchange client to one server, closed when the test ends. */
 export function openExchange(server: { readonly base: string }, options: Partial<ExchangeOptions> = {}) {
   const exchange = createExchange({ ...ACCESS, bases: [server.base], ...options });
   onTestFinished(() => exchange.close());
@@ -70,7 +68,6 @@ export function openExchange(server: { readonly base: string }, options: Partial
   return { exchange, sync, ping };
 }
 
-/** A client of one or more servers, closed when the test ends. */
 export function openClient(bases: string | readonly string[], options: Partial<ClientOptions> = {}): Client {
   const client = createClient({ ...ACCESS, accessToken: () => TOKEN, bases: [bases].flat(), ...options });
   onTestFinished(() => client.close());

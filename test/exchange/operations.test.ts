@@ -7,7 +7,6 @@ import { errorOf, KEY, openClient, SECRET, TOKEN } from './open.ts';
 import { ORDER, ORDER_REQUEST, SAMPLES, WITHDRAWAL } from './samples.ts';
 import { serveHttp, serveReply } from './servers.ts';
 
-/** A server that notes what it is sent and answers `reply` with success. */
 async function note(reply: unknown, status = 200) {
   const seen: { method: unknown; path: unknown; body: string; headers: Record<string, unknown> }[] = [];
   const server = await serveHttp(({ method, url, headers }, response, body) => {
@@ -52,7 +51,6 @@ test('what is left out is not sent, and neither is the word that a currency is f
   await client.createStockMarketOrder({ market: 'BTC_USDT', side: 'sell', amount: 0.5, stp: undefined });
   const euros = { ticker: 'EUR', network: undefined, provider: 'SEPA', fiat: true };
   await client.withdrawPay({ ...WITHDRAWAL, ...euros });
-  // No reply to this one.
   await errorOf(client.myCodes());
   expect(seen.map(({ body }) => nonceless(body))).toEqual([
     '{"request":"/api/v4/order/stock_market","nonce":"N","market":"BTC_USDT","side":"sell","amount":"0.5"}',

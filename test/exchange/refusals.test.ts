@@ -75,7 +75,6 @@ test.each<[number, string, boolean]>([
       const isUnknown = sample.movesMoney && uncertain;
       expect(error).toMatchObject({ name: isUnknown ? 'UnknownOutcomeError' : name, status });
       if (isUnknown) expect(error.cause).toMatchObject({ name });
-      // What only reads is asked again when the exchange is out of order.
       if (status < 500 || !READS.includes(sample)) expect(requests).toBe(1);
     };
     const bodies = ['', '<html>', ...(status === 429 ? [] : [{ code: 3, message: 'why', errors: {} }])];

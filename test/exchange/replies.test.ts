@@ -6,7 +6,6 @@ import { errorOf, openClient } from './open.ts';
 import { ADDRESS, CODES, ORDER, POOL, SAMPLES, type Sample, sampleOf } from './samples.ts';
 import { serveBytes, serveHttp, serveReply } from './servers.ts';
 
-/** What becomes of a good call that is answered so. */
 const answered = async (name: OperationName, reply: unknown) =>
   sampleOf(name).call(openClient((await serveReply(reply)).base));
 
@@ -113,7 +112,6 @@ async function holdsWhateverComes({ name, call, movesMoney }: Sample): Promise<v
   );
 }
 
-// All operations at once: those that read are asked again, and mostly wait.
 test('whatever bytes an operation gets, it ends in time with a named error or with a reply that came with success', async () => {
   await Promise.all(SAMPLES.map(holdsWhateverComes));
 }, 60_000);

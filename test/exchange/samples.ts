@@ -14,7 +14,6 @@ export interface Sample extends Pick<Operation, 'method' | 'path' | 'authenticat
   /** The body without `request` and `nonce`, as text. */
   readonly fields: string;
   readonly reply: unknown;
-  /** What the call resolves with. */
   readonly value: unknown;
 }
 
@@ -58,7 +57,6 @@ export const WITHDRAWAL = argumentsOf('withdrawPay') as unknown as WithdrawPayRe
 
 const trader = createTrader({ newAddresses: true });
 
-/** The reply of the simulated exchange to the sample. */
 function replyTo<Name extends OperationName>(name: Name): Reply<Name> {
   const { path, authentication } = OPERATIONS[name];
   const fields = fieldsOf(name);
@@ -81,7 +79,6 @@ export const TIMER = {
   types: null,
 };
 
-/** Stands for any number of milliseconds. */
 const MILLISECONDS = {
   asymmetricMatch: (value: unknown) => typeof value === 'number' && value > 0 && value < 10_000,
 };
@@ -98,5 +95,4 @@ export function sampleOf(name: OperationName): Sample {
   return { name, method, path, authentication, movesMoney, fields: FIELDS[name], reply, value, call };
 }
 
-/** In the order of the document. */
 export const SAMPLES = (Object.keys(FIELDS) as OperationName[]).map(sampleOf);

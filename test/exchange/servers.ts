@@ -2,13 +2,7 @@ import { constants, createSign, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 
@@ -42,7 +36,6 @@ async function listening(
   return { base: `http://127.0.0.1:${taken}`, port: taken, connections: () => connections };
 }
 
-/** Answers a request whose body has been read. */
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => unknown;
 
 function withBody(handler: Handler, paths: string[]): RequestListener {
@@ -68,7 +61,6 @@ export const serveReply = (reply: unknown, status = 200) =>
     response.writeHead(status).end(typeof reply === 'string' ? reply : JSON.stringify(reply)),
   );
 
-/** One that never answers. */
 export const serveSilence = () => serveHttp(() => undefined);
 
 /** A real HTTPS server whose certificate no authority has signed. With `onResume` it keeps sessions, which TLS 1.2 asks for. */
@@ -96,7 +88,7 @@ export async function serveTls(handler: Handler, onResume?: (done: (error: Error
   }
   server.on('tlsClientError', () => undefined);
   const { port } = await listening(server);
-  return { base: `https://127.0.0.1:${port}`, port, paths, ca: certificate, resumed: () => resumed };
+  return { base: `https://127.0.0.1:${port}`, paths, ca: certificate, resumed: () => resumed };
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */
@@ -116,29 +108,6 @@ export async function serveBytes(answer: (socket: Socket) => unknown) {
     });
   });
   return { ...(await listening(server)), received: () => received };
-}
-
-/** Passes connections on to a server; while it is held, new ones are accepted and get no further. */
-export async function serveGate({ port: behind }: { readonly port: number }) {
-  let held: Socket[] | null = null;
-  const pass = (socket: Socket) => {
-    const onward = connect(behind, '127.0.0.1');
-    onward.on('error', () => undefined);
-    socket.pipe(onward).pipe(socket);
-  };
-  const server = createTcpServer((socket) => {
-    if (held === null) pass(socket);
-    else held.push(socket);
-  });
-  const { port } = await listening(server);
-  const hold = () => {
-    held = [];
-  };
-  const release = () => {
-    for (const socket of held ?? []) pass(socket);
-    held = null;
-  };
-  return { port, hold, release };
 }
 
 function der(tag: number, ...parts: Uint8Array[]): Buffer {

@@ -17,7 +17,6 @@ test('payload and signature are those of the other clients of the exchange', () 
   expect(signPayload(payload, 'test-secret')).toBe(signature);
 });
 
-/** Rising nonces at a clock that stands still unless it is told otherwise. */
 function increasing() {
   const clock = createHandClock(WALL_MS);
   const nonces = createNonceSource('increasing', createServerClock());

@@ -29,7 +29,6 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
 
 const GOOD = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
-/** A server that answers well, with its sockets. */
 async function serveWell() {
   const sockets: Socket[] = [];
   const server = await serveBytes((socket) => {

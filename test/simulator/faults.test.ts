@@ -13,7 +13,6 @@ const lastSeq = () => server().exchange.log.lastSeq();
 const eventsSince = (seq: number) => server().exchange.log.since(seq);
 const kindsSince = (seq: number) => eventsSince(seq).map(({ kind }) => kind);
 
-/** Asks for a timer from a plain client. */
 const askFor = (market: string, timeout: string | null = '60', signal?: AbortSignal) =>
   send(server().url, signed({ market, timeout }), signal);
 
@@ -152,7 +151,6 @@ test('a fault of one market or key hits its requests alone, and ends after its t
   expect(await statuses()).toEqual([200, 200, 200]);
 });
 
-/** Which of so many pings a plan of faults hits. */
 async function hitsOf(seed: number, faults: readonly Fault[], pings = 60) {
   const own = await openServer({ seed });
   own.addFaults(faults);

@@ -39,7 +39,6 @@ const SENDERS: Readonly<Record<string, Sender>> = {
   },
 };
 
-/** What the words in the table stand for. */
 const FIELDS: Readonly<Record<string, string>> = {
   BUY: ',"market":"BTC_USDT","side":"buy","amount":"0.01"',
   SELL_NUMBER: ',"market":"BTC_USDT","side":"sell","amount":0.01',
@@ -99,7 +98,6 @@ function nonceOfNow(): string {
   return String(lastNonce);
 }
 
-// Each with a nonce and a signature of now, and in a connection of its own.
 test.each(rowsOf(TABLE))('%s %s', async (sender, _does, name, given, status, reads) => {
   const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
   const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);

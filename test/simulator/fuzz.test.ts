@@ -23,7 +23,6 @@ function complaint(path: string, status: number, text: string): string | null {
   return status < 300 || names === error ? null : names;
 }
 
-/** Asks for the path with a good key and a good token, with a body of these fields. */
 function ask({ exchange }: ReturnType<typeof createTrader>, path: string, fields: string) {
   const sent = signedText(`{${fields}"request":"${path}","nonce":"${nextNonce()}"}`, { path });
   const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
@@ -36,7 +35,6 @@ const WORDS =
 const NUMBERS = [1e308, 1e-308, -0, 0, 1, 100, 1_700_000_000, Number.MAX_SAFE_INTEGER];
 const LONG = ['9'.repeat(5000), `0.${'0'.repeat(5000)}1`];
 const ODD = [null, true, [], {}, ['spot'], '', ...LONG, '\u0661', '1\u0000', '\ud800_USDT'];
-/** Values that mean something to at least one field. */
 const likely = fc.constantFrom<unknown>(...WORDS.split(' '), ...NUMBERS, ...ODD);
 const FIELDS = (
   'market side amount price client_order_id clientOrderId stp ticker address unique_id provider network type limit ' +

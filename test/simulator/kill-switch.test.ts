@@ -18,7 +18,6 @@ test.each<[Profile, unknown, unknown]>([
   expect(value).toMatchObject({ types: answered });
 });
 
-// Libraries for the live exchange send the text null as well.
 test.each<[Profile, string | null]>([
   ['documented', null],
   ['live', null],

@@ -226,7 +226,6 @@ test("currencies are listed with what a withdrawal needs to know of them, and th
   expect(list('time')).toEqual({ time: START_MS / 1000 });
 });
 
-/** Path of an operation, and a good request. */
 const BASES: Readonly<Record<string, readonly [path: string, fields: object]>> = {
   buy: [PATHS.stockMarket, { market: 'BTC_USDT', side: 'buy', amount: '100' }],
   withdraw: [PATHS.withdrawPay, { ticker: 'BTC', amount: '1', address: 'somewhere', unique_id: 'w-1' }],

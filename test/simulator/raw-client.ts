@@ -27,7 +27,6 @@ export function signed(fields: object, how: { key?: string; secret?: string; pat
   return signedText(JSON.stringify({ request: path, nonce: nextNonce(), ...fields }), how);
 }
 
-/** The same for a body that is already text. */
 export function signedText(
   body: string,
   { key = 'demo-key', secret = 'demo-secret', path = KILL_SWITCH } = {},
@@ -69,7 +68,6 @@ export function sendBytes(url: string, bytes: string, ends: boolean): Promise<st
   });
 }
 
-/** A JSON request to a control endpoint. */
 export async function control(url: string, method: string, path: string, value?: unknown, headers?: object) {
   const json = value === undefined ? {} : { 'content-type': 'application/json' };
   const body = value === undefined ? '' : JSON.stringify(value);

@@ -223,3 +223,18 @@ test.each<[string, object, number, unknown]>([
   const { ask } = await open({ exchange: { profile: 'live' } });
   expect(await ask(path, fields)).toMatchObject({ status, value });
 });
+
+test('the deposit address of an account stays until a new one is made, and tickers show the price', async () => {
+  const { server, ask } = await open({ exchange: { profile: 'live', newAddresses: true } });
+  const addresses: unknown[] = [];
+  for (const path of ['address', 'address', 'create-new-address', 'address'])
+    addresses.push((await ask(`main-account/${path}`, { ticker: 'BTC' })).value['account']);
+  const [first, same, second, last] = addresses;
+  expect([same, last]).toEqual([first, second]);
+  expect(second).not.toEqual(first);
+  const read = async (path: string): Promise<unknown> => (await fetch(`${server.url}/api/${path}`)).json();
+  const result = { last: '60000', bid: '59999.99', ask: '60000.01' };
+  expect(await read('v1/public/ticker?market=BTC_USDT')).toMatchObject({ result });
+  expect(await read('v4/public/ticker')).toMatchObject({ ETH_USDT: { last_price: '2500' } });
+  expect(await read('v1/public/ticker?market=nothing')).toMatchObject({ success: false });
+});

@@ -17,10 +17,8 @@ export const PATHS = {
   ping: '/api/v4/public/ping',
 } as const;
 
-/** Unix milliseconds at which a trader begins. */
 export const START_MS = 1_700_000_000_000;
 
-/** Runs a server until the test ends. */
 export async function openServer(options: SimulatorOptions = {}) {
   const server = await startExchange(options);
   onTestFinished(() => server.close());
@@ -50,9 +48,7 @@ export function createTrader(options: ExchangeOptions = {}) {
   };
   return {
     exchange,
-    /** Any request. */
     handle,
-    /** A signed request. */
     ask: (path: string, fields: object, how: { atMs?: number; key?: string; pretend?: 'pretend' } = {}) =>
       handle(signed(fields, { path, key: how.key ?? 'demo-key' }), how.atMs, how.pretend),
     /** A request with an access token, or with other headers. */
