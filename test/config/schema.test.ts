@@ -83,11 +83,4 @@ describe('the configurations that come with the daemon', () => {
     const { markets: _one, fleet: _ones, file: _none, ...defaults } = bare.config;
     expect(shown(rest)).toEqual(shown(defaults));
   });
-
-  it('loads the file of npm start with the embedded exchange: three markets, plain words, nothing to configure', () => {
-    const loaded = loadWell(null, {}, { config: 'config/local.yaml', embeddedExchange: true });
-    const { markets, log, liveness } = loaded.config;
-    expect(markets.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([10, 30, 60]);
-    expect([log.format, liveness.mode, loaded.warnings]).toEqual(['text', 'beat', []]);
-  });
 });

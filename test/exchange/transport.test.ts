@@ -27,6 +27,7 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
   expect(server.connections()).toBe(2);
 });
 
+const TWO_LINES = { content: () => ({ headers: { 'X-TXC-APIKEY': 'secret\r\nlines' }, body: null }) };
 const GOOD = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
 async function serveWell() {
@@ -107,19 +108,27 @@ test.each(['http:', 'https:'])(
 );
 
 test.each([
-  ['a connection is refused', 'network', 'http://127.0.0.1:1'],
+  ['network', 'a connection is refused', async () => openTransport('http://127.0.0.1:1').send()],
   // A label may have 63 letters: no resolver is asked for this name.
-  ['a name does not resolve', 'dns', `https://${'x'.repeat(64)}.invalid`],
-])('where %s the reason is %s, and nothing is sent', async (_what, reason, base) => {
-  expect(await openTransport(base).send()).toMatchObject({ kind: 'failed', reason, maybeApplied: false });
-});
-
-test('a certificate that no authority signed is refused before anything is sent', async () => {
-  const server = await serveTls((_request, response) => response.end('[]'));
-  const { send } = openTransport(server.base);
-  expect(await send()).toMatchObject({ kind: 'failed', reason: 'tls', maybeApplied: false });
-  expect(server.paths).toEqual([]);
-});
+  ['dns', 'a name does not resolve', async () => openTransport(`https://${'x'.repeat(64)}.invalid`).send()],
+  [
+    'tls',
+    'no authority has signed the certificate',
+    async () => openTransport((await serveTls(() => expect.fail('a request came'))).base).send(),
+  ],
+  [
+    'aborted',
+    'HTTP does not allow a header',
+    async () => openTransport((await serveSilence()).base).send(TWO_LINES),
+  ],
+])(
+  'with reason %s, and without repeating anything, nothing is sent where %s',
+  async (reason, _what, send) => {
+    const result = await send();
+    expect(result).toMatchObject({ kind: 'failed', reason, maybeApplied: false });
+    expect(JSON.stringify(result)).not.toContain('secret');
+  },
+);
 
 test.each([
   ['ends', (done: (error: Error | null) => void) => done(new Error('no such session'))],
@@ -147,14 +156,6 @@ test('closing settles what is in flight, and later requests at once', async () =
   expect(await written.result).toMatchObject({ reason: 'aborted', maybeApplied: true });
   expect(await opening.result).toMatchObject({ reason: 'aborted', maybeApplied: false });
   expect(await start().result).toMatchObject({ reason: 'aborted', maybeApplied: false });
-});
-
-test('a header that HTTP does not allow is never sent and not repeated', async () => {
-  const server = await serveBytes(() => undefined);
-  const { send } = openTransport(server.base);
-  const result = await send({ content: () => ({ headers: { 'X-TXC-APIKEY': 'two\r\nlines' }, body: null }) });
-  expect(result).toMatchObject({ kind: 'failed', reason: 'aborted', maybeApplied: false });
-  expect(JSON.stringify(result)).not.toContain('two');
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Profile } from '../../src/simulator/answer.ts';
 import { signed } from './raw-client.ts';
-import { createTrader, invalid, keysOf, PATHS, refusal, rowsOf, START_MS } from './trader.ts';
+import { createTrader, keysOf, PATHS, refusal, rowsOf, START_MS } from './trader.ts';
 
 const { stockMarket, withdrawPay, newAddress } = PATHS;
 const buy = { market: 'BTC_USDT', side: 'buy', amount: '100' };
@@ -20,7 +20,9 @@ test.each([
   ['10000000', '5', '10', { deal_stock: '0.000001' }],
 ])('at a price of %s and a least total of %s a buy of %s gets %j', (price, minTotal, amount, told) => {
   const trader = createTrader({ terms: { BTC_USDT: { price, minTotal, feeRate: '0' } } });
-  const answer = Array.isArray(told) ? invalid(400, 32, { amount: told }) : { status: 200, value: told };
+  const answer = Array.isArray(told)
+    ? refusal(400, 32, 'Validation failed', { amount: told })
+    : { status: 200, value: told };
   expect(trader.ask(stockMarket, { ...buy, amount })).toMatchObject(answer);
 });
 

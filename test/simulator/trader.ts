@@ -75,7 +75,3 @@ export const refusal = (status: number, code: number, message: string, errors: o
   status,
   value: { code, message, errors },
 });
-
-/** An error object with `Validation failed`, as the API document shows it. */
-export const invalid = (status: number, code: number, errors: object) =>
-  refusal(status, code, 'Validation failed', errors);
