@@ -32,108 +32,106 @@ const example = (flags: readonly string[] = [], env: Record<string, string> = {}
 const bare = (flags: readonly string[], env: Record<string, string> = {}) =>
   ask(['check-config', ...flags], { ...ENVIRONMENT, KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0', ...env });
 
-describe('check-config', () => {
-  it('says in plain words what a configuration means, per market and with numbers', async () => {
-    const { out, err, exitCode } = await example();
-    expect({ err, exitCode }).toEqual({ err: '', exitCode: EXIT.ok });
-    for (const sentence of [
-      'A deliberate stop deletes the timers, within 8 s.',
-      'BTC_USDT (bot default): cancels orders of all types, also those placed by hand',
-      'ETH_USDT (bot maker): cancels spot and margin orders',
-      'ETH_USDT: renewed every 3 s, timer of 30 s.',
-      'Bot: liveness mode beat: it beats at unix:/run/killswitchd/control.sock; a sign of life counts for 15 s, the first may take 60 s.',
-      'Control: unix:/run/killswitchd/control.sock.',
-    ])
-      expect(out).toContain(sentence);
-    // Another test, or whoever develops here, may run a daemon at the usual port.
-    const warnings = out.split('\n').filter((line) => line.startsWith('Warning'));
-    expect(warnings.filter((line) => !line.includes('a killswitchd runs there'))).toEqual([]);
-  });
+it('check-config says in plain words what a configuration means, per market and with numbers', async () => {
+  const { out, err, exitCode } = await example();
+  expect({ err, exitCode }).toEqual({ err: '', exitCode: EXIT.ok });
+  for (const sentence of [
+    'A deliberate stop deletes the timers, within 8 s.',
+    'BTC_USDT (bot default): cancels orders of all types, also those placed by hand',
+    'ETH_USDT (bot maker): cancels spot and margin orders',
+    'ETH_USDT: renewed every 3 s, timer of 30 s.',
+    'Bot: liveness mode beat: it beats at unix:/run/killswitchd/control.sock; a sign of life counts for 15 s, the first may take 60 s.',
+    'Control: unix:/run/killswitchd/control.sock.',
+  ])
+    expect(out).toContain(sentence);
+  // Another test, or whoever develops here, may run a daemon at the usual port.
+  const warnings = out.split('\n').filter((line) => line.startsWith('Warning'));
+  expect(warnings.filter((line) => !line.includes('a killswitchd runs there'))).toEqual([]);
+});
 
-  it('promises the cadence that the daemon begins with, also where the limit is what decides it', async () => {
-    const exchange = { baseUrls: ['https://exchange.example'], budgetShare: 0.01, nonce: 'window' };
-    const textOf = (count: number) => {
-      const markets = Array.from({ length: count }, (_, index) => `M${index}_USDT`);
-      return JSON.stringify({ exchange, markets, liveness: { mode: 'none' } });
-    };
-    const { report } = await checkConfig(textOf(150));
-    const { markets } = JSON.parse(report) as { markets: { renewEverySeconds: number }[] };
-    const settings = toCoreSettings(loadWell(textOf(150)).config, exchange.baseUrls);
-    const [market] = describeState(createState(settings, START), START).markets;
-    expect(market?.periodMs).toBeGreaterThan(16_000);
-    expect(markets[0]?.renewEverySeconds).toBe((market?.periodMs ?? 0) / 1000);
-    expect((await checkConfig(textOf(182))).exitCode).toBe(EXIT.config);
-  });
+it('check-config promises the cadence that the daemon begins with, also where the limit is what decides it', async () => {
+  const exchange = { baseUrls: ['https://exchange.example'], budgetShare: 0.01, nonce: 'window' };
+  const textOf = (count: number) => {
+    const markets = Array.from({ length: count }, (_, index) => `M${index}_USDT`);
+    return JSON.stringify({ exchange, markets, liveness: { mode: 'none' } });
+  };
+  const { report } = await checkConfig(textOf(150));
+  const { markets } = JSON.parse(report) as { markets: { renewEverySeconds: number }[] };
+  const settings = toCoreSettings(loadWell(textOf(150)).config, exchange.baseUrls);
+  const [market] = describeState(createState(settings, START), START).markets;
+  expect(market?.periodMs).toBeGreaterThan(16_000);
+  expect(markets[0]?.renewEverySeconds).toBe((market?.periodMs ?? 0) / 1000);
+  expect((await checkConfig(textOf(182))).exitCode).toBe(EXIT.config);
+});
 
-  it.each([
-    ['file', { FILE: '/run/{bot}' }, ': it touches /run/{bot}, looked at every 1 s;'],
-    ['http', { URL: 'http://b/{bot}' }, ': it answers at http://b/{bot}, asked every 3.75 s;'],
-    ['process', {}, ': it runs as a child of killswitchd exec, looked at every 1 s;'],
-    ['none', {}, '.\n'],
-  ])('says how mode %s watches the bot', async (mode, given, says) => {
-    const env = Object.entries(given).map(([name, value]) => [`KILLSWITCHD_LIVENESS_${name}`, value]);
-    const { out, exitCode } = await example(['--liveness-mode', mode], Object.fromEntries(env));
-    expect(exitCode).toBe(EXIT.ok);
-    expect(out).toContain(`Bot: liveness mode ${mode}${says}`);
-    expect(out.includes('Warning: liveness.mode: none: nobody watches the bot')).toBe(mode === 'none');
-  });
+it.each([
+  ['file', { FILE: '/run/{bot}' }, ': it touches /run/{bot}, looked at every 1 s;'],
+  ['http', { URL: 'http://b/{bot}' }, ': it answers at http://b/{bot}, asked every 3.75 s;'],
+  ['process', {}, ': it runs as a child of killswitchd exec, looked at every 1 s;'],
+  ['none', {}, '.\n'],
+])('check-config says how mode %s watches the bot', async (mode, given, says) => {
+  const env = Object.entries(given).map(([name, value]) => [`KILLSWITCHD_LIVENESS_${name}`, value]);
+  const { out, exitCode } = await example(['--liveness-mode', mode], Object.fromEntries(env));
+  expect(exitCode).toBe(EXIT.ok);
+  expect(out).toContain(`Bot: liveness mode ${mode}${says}`);
+  expect(out.includes('Warning: liveness.mode: none: nobody watches the bot')).toBe(mode === 'none');
+});
 
-  it('warns about a status page that other hosts can read', async () => {
-    const { out } = await bare(['--web-listen', '0.0.0.0:17477,127.0.0.1:17477,[::1]:17477']);
-    expect(out.split('\n').filter((line) => line.startsWith('Warning: web.listen'))).toEqual([
-      expect.stringContaining(
-        'whoever reaches 0.0.0.0:17477 can read markets, addresses and states, without password',
-      ),
-    ]);
-  });
+it('check-config warns about a status page that other hosts can read', async () => {
+  const { out } = await bare(['--web-listen', '0.0.0.0:17477,127.0.0.1:17477,[::1]:17477']);
+  expect(out.split('\n').filter((line) => line.startsWith('Warning: web.listen'))).toEqual([
+    expect.stringContaining(
+      'whoever reaches 0.0.0.0:17477 can read markets, addresses and states, without password',
+    ),
+  ]);
+});
 
-  it('gives programs JSON, whether the configuration is right or not', async () => {
-    const right = await example(['--format', 'json', '--print']);
-    expect(JSON.parse(right.out)).toMatchObject({
-      ok: true,
-      file: EXAMPLE,
-      markets: [{ market: 'BTC_USDT', timeoutSeconds: 60, renewEverySeconds: 6, types: null }, {}],
-      config: { secrets: { apiKey: '[redacted, 17 chars, from environment]' } },
-      sources: { 'markets[1].bot': 'file' },
-    });
-    const wrong = await example([
-      '--format',
-      'json',
-      '--log-level',
-      'loud',
-      '--timeout-seconds',
-      '4',
-      '--live',
-    ]);
-    expect([wrong.exitCode, wrong.err.split('\n').length]).toEqual([EXIT.config, 2]);
-    expect(JSON.parse(wrong.out)).toEqual({ ok: false, problems: wrong.err.split('\n') });
+it('check-config gives programs JSON, whether the configuration is right or not', async () => {
+  const right = await example(['--format', 'json', '--print']);
+  expect(JSON.parse(right.out)).toMatchObject({
+    ok: true,
+    file: EXAMPLE,
+    markets: [{ market: 'BTC_USDT', timeoutSeconds: 60, renewEverySeconds: 6, types: null }, {}],
+    config: { secrets: { apiKey: '[redacted, 17 chars, from environment]' } },
+    sources: { 'markets[1].bot': 'file' },
   });
+  const wrong = await example([
+    '--format',
+    'json',
+    '--log-level',
+    'loud',
+    '--timeout-seconds',
+    '4',
+    '--live',
+  ]);
+  expect([wrong.exitCode, wrong.err.split('\n').length]).toEqual([EXIT.config, 2]);
+  expect(JSON.parse(wrong.out)).toEqual({ ok: false, problems: wrong.err.split('\n') });
+});
 
-  it('says which round trip it assumes with rising nonces, and what that is too slow for', async () => {
-    const markets = Array.from({ length: 100 }, (_, index) => `M${index}_USDT:5`).join();
-    const { out, exitCode } = await bare(['--markets', markets]);
-    expect(exitCode).toBe(EXIT.ok);
-    for (const says of [
-      'hold for a round trip of 100 ms, which is assumed; --live measures it',
-      '100 markets need 60.0 renewals a second to fit 3 attempts into every timeout, 8.0 can be carried',
-      'a stop writes 100 requests one after the other, which takes 10 s; 8 s leave timers armed',
-    ])
-      expect(out).toContain(says);
-  });
+it('check-config says which round trip it assumes with rising nonces, and what that is too slow for', async () => {
+  const markets = Array.from({ length: 100 }, (_, index) => `M${index}_USDT:5`).join();
+  const { out, exitCode } = await bare(['--markets', markets]);
+  expect(exitCode).toBe(EXIT.ok);
+  for (const says of [
+    'hold for a round trip of 100 ms, which is assumed; --live measures it',
+    '100 markets need 60.0 renewals a second to fit 3 attempts into every timeout, 8.0 can be carried',
+    'a stop writes 100 requests one after the other, which takes 10 s; 8 s leave timers armed',
+  ])
+    expect(out).toContain(says);
+});
 
-  it('joins flags that are given several times', async () => {
-    const markets = ['--markets', 'A_B:10', '--markets', 'C_D,E_F'];
-    const { out } = await bare([...markets, '--web-listen', '127.0.0.1:0', '--web-listen', '[::1]:0']);
-    expect(out).toContain('Status page, health and metrics: 127.0.0.1:0, [::1]:0.');
-    expect(out).toMatch(/Markets: 3\n {2}A_B [^]*\n {2}C_D [^]*\n {2}E_F /);
-  });
+it('check-config joins flags that are given several times', async () => {
+  const markets = ['--markets', 'A_B:10', '--markets', 'C_D,E_F'];
+  const { out } = await bare([...markets, '--web-listen', '127.0.0.1:0', '--web-listen', '[::1]:0']);
+  expect(out).toContain('Status page, health and metrics: 127.0.0.1:0, [::1]:0.');
+  expect(out).toMatch(/Markets: 3\n {2}A_B [^]*\n {2}C_D [^]*\n {2}E_F /);
+});
 
-  it('checks the file of npm start as run --embedded-exchange would', async () => {
-    const flags = ['--config', 'config/local.yaml', '--embedded-exchange'];
-    const { out, exitCode } = await ask(['check-config', ...flags]);
-    expect(exitCode).toBe(EXIT.ok);
-    expect(out).toContain('Exchange: the embedded one');
-  });
+it('check-config checks the file of npm start as run --embedded-exchange would', async () => {
+  const flags = ['--config', 'config/local.yaml', '--embedded-exchange'];
+  const { out, exitCode } = await ask(['check-config', ...flags]);
+  expect(exitCode).toBe(EXIT.ok);
+  expect(out).toContain('Exchange: the embedded one');
 });
 
 describe('check-config --live', () => {

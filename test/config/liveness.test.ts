@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { placesOfBots } from '../../src/config/config.ts';
 import { printConfig } from '../../src/config/print.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
@@ -65,30 +65,28 @@ test.each([
   }
 });
 
-describe('a warning', () => {
-  const idle = (keys: string, mode: string) => [`${keys}: of no meaning with liveness.mode: ${mode}`];
-  const open =
-    'control.listen: every user and program of this host may send beats and commands to 127.0.0.1:17478; set control.tokenFile, or listen at a unix: socket only';
-  const unwatched =
-    'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
-  const FILE = { mode: 'file', file: '/run/bot' };
-  const idleOfBeat = idle('liveness.file, liveness.probeEverySeconds', 'beat');
-  it.each<[object, object, string[]]>([
-    [{ ...FILE, mode: 'beat', probeEverySeconds: 9 }, CONTROL, idleOfBeat],
-    [{ ...FILE, url: 'http://bot/' }, {}, idle('liveness.url', 'file')],
-    [{ ...FILE, mode: 'http', url: 'http://bot/' }, {}, idle('liveness.file', 'http')],
-    [{ mode: 'none', onStale: 'trip' }, {}, [...idle('liveness.onStale', 'none'), unwatched]],
-    [{ mode: 'beat' }, { control: { listen: ['127.0.0.1:17478'] } }, [open]],
-    [{ mode: 'beat', ttlSeconds: 10, onStale: 'trip' }, CONTROL, []],
-    [{ ...FILE, probeEverySeconds: 2, startupGraceSeconds: 0 }, {}, []],
-    [{ mode: 'http', url: 'http://bot/', probeEverySeconds: 2 }, CONTROL, []],
-  ])('about %j', (liveness, more, warnings) => {
-    const loaded = loadWell(withLiveness(liveness, more));
-    expect(loaded.warnings).toEqual(warnings);
-    // What --print shows of it means the same, without what is of no meaning.
-    const again = loadWell(printConfig(loaded.config, loaded.sources).join('\n'));
-    const told = warnings.filter((text) => !text.includes('of no meaning'));
-    expect(again.warnings).toEqual(told);
-    if (told.length === warnings.length) expect(again.config.liveness).toEqual(loaded.config.liveness);
-  });
+const idle = (keys: string, mode: string) => [`${keys}: of no meaning with liveness.mode: ${mode}`];
+const open =
+  'control.listen: every user and program of this host may send beats and commands to 127.0.0.1:17478; set control.tokenFile, or listen at a unix: socket only';
+const unwatched =
+  'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
+const FILE = { mode: 'file', file: '/run/bot' };
+const idleOfBeat = idle('liveness.file, liveness.probeEverySeconds', 'beat');
+it.each<[object, object, string[]]>([
+  [{ ...FILE, mode: 'beat', probeEverySeconds: 9 }, CONTROL, idleOfBeat],
+  [{ ...FILE, url: 'http://bot/' }, {}, idle('liveness.url', 'file')],
+  [{ ...FILE, mode: 'http', url: 'http://bot/' }, {}, idle('liveness.file', 'http')],
+  [{ mode: 'none', onStale: 'trip' }, {}, [...idle('liveness.onStale', 'none'), unwatched]],
+  [{ mode: 'beat' }, { control: { listen: ['127.0.0.1:17478'] } }, [open]],
+  [{ mode: 'beat', ttlSeconds: 10, onStale: 'trip' }, CONTROL, []],
+  [{ ...FILE, probeEverySeconds: 2, startupGraceSeconds: 0 }, {}, []],
+  [{ mode: 'http', url: 'http://bot/', probeEverySeconds: 2 }, CONTROL, []],
+])('a warning about %j', (liveness, more, warnings) => {
+  const loaded = loadWell(withLiveness(liveness, more));
+  expect(loaded.warnings).toEqual(warnings);
+  // What --print shows of it means the same, without what is of no meaning.
+  const again = loadWell(printConfig(loaded.config, loaded.sources).join('\n'));
+  const told = warnings.filter((text) => !text.includes('of no meaning'));
+  expect(again.warnings).toEqual(told);
+  if (told.length === warnings.length) expect(again.config.liveness).toEqual(loaded.config.liveness);
 });

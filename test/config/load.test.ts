@@ -1,126 +1,122 @@
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { toCoreSettings } from '../../src/config/config.ts';
 import { printConfig } from '../../src/config/print.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { ENVIRONMENT, FILE, fileOf, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
 
-describe('where a value comes from', () => {
-  it('lets flags win over the environment, that over the file, and that over the defaults', () => {
-    const env = { KILLSWITCHD_LOG_LEVEL: 'error', KILLSWITCHD_SHUTDOWN_POLICY: 'keep' };
-    const { config, sources } = loadWell(FILE, env, { logLevel: 'debug' });
-    expect([config.log.level, sources.get('log.level')]).toEqual(['debug', 'flag']);
-    expect([config.shutdown.policy, sources.get('shutdown.policy')]).toEqual(['keep', 'environment']);
-    expect([config.defaults.timeoutSeconds, sources.get('defaults.timeoutSeconds')]).toEqual([40, 'file']);
-    expect([config.ping.everySeconds, sources.get('ping.everySeconds')]).toEqual([5, 'default']);
-  });
+it('a configuration lets flags win over the environment, that over the file, and that over the defaults', () => {
+  const env = { KILLSWITCHD_LOG_LEVEL: 'error', KILLSWITCHD_SHUTDOWN_POLICY: 'keep' };
+  const { config, sources } = loadWell(FILE, env, { logLevel: 'debug' });
+  expect([config.log.level, sources.get('log.level')]).toEqual(['debug', 'flag']);
+  expect([config.shutdown.policy, sources.get('shutdown.policy')]).toEqual(['keep', 'environment']);
+  expect([config.defaults.timeoutSeconds, sources.get('defaults.timeoutSeconds')]).toEqual([40, 'file']);
+  expect([config.ping.everySeconds, sources.get('ping.everySeconds')]).toEqual([5, 'default']);
+});
 
-  it('gives a market its own settings, and what it does not say from the defaults', () => {
-    const { config, sources } = loadWell(FILE, { KILLSWITCHD_TIMEOUT_SECONDS: '20' });
-    const plain = { types: null, renewEverySeconds: null, bot: 'default' };
-    expect(config.markets).toEqual([
-      { ...plain, market: 'BTC_USDT', timeoutSeconds: 20 },
-      { ...plain, market: 'ETH_USDT', timeoutSeconds: 30, types: ['spot', 'margin'], bot: 'maker' },
-    ]);
-    const of = ['[0].market', '[0].timeoutSeconds', '[1].timeoutSeconds', '[0].types'];
-    const found = of.map((path) => sources.get(`markets${path}`));
-    expect(found).toEqual(['file', 'environment', 'file', 'default']);
-  });
+it('a configuration gives a market its own settings, and what it does not say from the defaults', () => {
+  const { config, sources } = loadWell(FILE, { KILLSWITCHD_TIMEOUT_SECONDS: '20' });
+  const plain = { types: null, renewEverySeconds: null, bot: 'default' };
+  expect(config.markets).toEqual([
+    { ...plain, market: 'BTC_USDT', timeoutSeconds: 20 },
+    { ...plain, market: 'ETH_USDT', timeoutSeconds: 30, types: ['spot', 'margin'], bot: 'maker' },
+  ]);
+  const of = ['[0].market', '[0].timeoutSeconds', '[1].timeoutSeconds', '[0].types'];
+  const found = of.map((path) => sources.get(`markets${path}`));
+  expect(found).toEqual(['file', 'environment', 'file', 'default']);
+});
 
-  it('replaces all markets of the file by those of the environment', () => {
-    const { config, sources } = loadWell(FILE, { KILLSWITCHD_MARKETS: ' SOL_USDT , LTC_USDT::futures' });
-    expect(config.markets).toMatchObject([
-      { market: 'SOL_USDT', timeoutSeconds: 40, types: null },
-      { market: 'LTC_USDT', timeoutSeconds: 40, types: ['futures'] },
-    ]);
-    expect(sources.get('markets[1].types')).toBe('environment');
-  });
+it('a configuration replaces all markets of the file by those of the environment', () => {
+  const { config, sources } = loadWell(FILE, { KILLSWITCHD_MARKETS: ' SOL_USDT , LTC_USDT::futures' });
+  expect(config.markets).toMatchObject([
+    { market: 'SOL_USDT', timeoutSeconds: 40, types: null },
+    { market: 'LTC_USDT', timeoutSeconds: 40, types: ['futures'] },
+  ]);
+  expect(sources.get('markets[1].types')).toBe('environment');
+});
 
-  it('needs no file where the environment says enough, and tells the core in milliseconds, with every default', () => {
-    const env = { ...ENVIRONMENT, KILLSWITCHD_MARKETS: 'BTC_USDT:30:spot,ETH_USDT' };
-    const { config } = loadWell(null, env);
-    expect(config.file).toBeNull();
-    const bases = ['https://exchange.example'];
-    expect(config.exchange.baseUrls).toEqual(bases);
-    expect(toCoreSettings(config, bases)).toEqual({
-      markets: [
-        { market: 'BTC_USDT', timeoutMs: 30_000, types: ['spot'], renewEveryMs: null, bot: 'default' },
-        { market: 'ETH_USDT', timeoutMs: 60_000, types: null, renewEveryMs: null, bot: 'default' },
-      ],
-      nonce: 'increasing',
-      bases,
-      sameAccount: false,
-      budget: { requests: 5000, windowMs: 10_000 },
-      connections: 64,
-      liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire' },
-      onLapse: 'rearm',
-      shutdown: { policy: 'delete', budgetMs: 8000 },
-      ping: { everyMs: 5000, timeoutMs: 3000 },
-      cancellationDelayMs: 0,
-      requestLifetimeMs: 10_000,
-      elsewhere: [],
-    });
-  });
-
-  it('prefers the file that a flag names to that of the environment, and reads JSON as well as YAML', () => {
-    const exchange = { baseUrls: ['http://[::1]:8080/'] };
-    const more = { $schema: './killswitchd.schema.json', markets: ['BTC_USDT'], liveness: { mode: 'none' } };
-    const text = JSON.stringify({ exchange, ...more });
-    const { config } = loadWell(text, { KILLSWITCHD_CONFIG: 'no-such-file.yaml' });
-    expect(config.file).toMatch(/killswitchd\.yaml$/);
-    expect(config.exchange.baseUrls).toEqual(['http://[::1]:8080']);
+it('a configuration needs no file where the environment says enough, and tells the core in milliseconds, with every default', () => {
+  const env = { ...ENVIRONMENT, KILLSWITCHD_MARKETS: 'BTC_USDT:30:spot,ETH_USDT' };
+  const { config } = loadWell(null, env);
+  expect(config.file).toBeNull();
+  const bases = ['https://exchange.example'];
+  expect(config.exchange.baseUrls).toEqual(bases);
+  expect(toCoreSettings(config, bases)).toEqual({
+    markets: [
+      { market: 'BTC_USDT', timeoutMs: 30_000, types: ['spot'], renewEveryMs: null, bot: 'default' },
+      { market: 'ETH_USDT', timeoutMs: 60_000, types: null, renewEveryMs: null, bot: 'default' },
+    ],
+    nonce: 'increasing',
+    bases,
+    sameAccount: false,
+    budget: { requests: 5000, windowMs: 10_000 },
+    connections: 64,
+    liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire' },
+    onLapse: 'rearm',
+    shutdown: { policy: 'delete', budgetMs: 8000 },
+    ping: { everyMs: 5000, timeoutMs: 3000 },
+    cancellationDelayMs: 0,
+    requestLifetimeMs: 10_000,
+    elsewhere: [],
   });
 });
 
-describe('what is not a mistake', () => {
-  it('leaves the variables of clients, commands and Kubernetes to them', () => {
-    const others = {
-      KILLSWITCHD_CONTROL: 'no address',
-      KILLSWITCHD_BOT: 'no such bot',
-      // Kubernetes makes them out of a service called killswitchd.
-      KILLSWITCHD_SERVICE_HOST: '10.0.0.7',
-      KILLSWITCHD_SERVICE_PORT_WEB: '17477',
-      KILLSWITCHD_PORT: 'tcp://10.0.0.7:17477',
-      KILLSWITCHD_PORT_17477_TCP_ADDR: '10.0.0.7',
-    };
-    const shown = (env: Record<string, string>) => JSON.stringify(loadWell(null, env).config);
-    expect(shown({ ...ENVIRONMENT, ...others })).toBe(shown(ENVIRONMENT));
-    const problems = problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }));
-    expect(problems).toContain('KILLSWITCHD_PORT: unknown variable');
-  });
+it('a configuration prefers the file that a flag names to that of the environment, and reads JSON as well as YAML', () => {
+  const exchange = { baseUrls: ['http://[::1]:8080/'] };
+  const more = { $schema: './killswitchd.schema.json', markets: ['BTC_USDT'], liveness: { mode: 'none' } };
+  const text = JSON.stringify({ exchange, ...more });
+  const { config } = loadWell(text, { KILLSWITCHD_CONFIG: 'no-such-file.yaml' });
+  expect(config.file).toMatch(/killswitchd\.yaml$/);
+  expect(config.exchange.baseUrls).toEqual(['http://[::1]:8080']);
+});
 
-  it('warns about what is allowed and yet worth a thought', () => {
-    const two = '[https://exchange.example, https://eu.exchange.example]';
-    expect(loadWell(FILE.replace('[https://exchange.example]', two)).warnings).toEqual([
-      'exchange.baseUrls: only https://exchange.example is used for renewals, the others only with exchange.sameAccount: true',
-      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
-    ]);
-  });
+it('a configuration leaves the variables of clients, commands and Kubernetes to them', () => {
+  const others = {
+    KILLSWITCHD_CONTROL: 'no address',
+    KILLSWITCHD_BOT: 'no such bot',
+    // Kubernetes makes them out of a service called killswitchd.
+    KILLSWITCHD_SERVICE_HOST: '10.0.0.7',
+    KILLSWITCHD_SERVICE_PORT_WEB: '17477',
+    KILLSWITCHD_PORT: 'tcp://10.0.0.7:17477',
+    KILLSWITCHD_PORT_17477_TCP_ADDR: '10.0.0.7',
+  };
+  const shown = (env: Record<string, string>) => JSON.stringify(loadWell(null, env).config);
+  expect(shown({ ...ENVIRONMENT, ...others })).toBe(shown(ENVIRONMENT));
+  const problems = problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }));
+  expect(problems).toContain('KILLSWITCHD_PORT: unknown variable');
+});
 
-  it('takes plain http to another host, and a control address that others reach, only where asked to, and says so', () => {
-    const plain = FILE.replace('[https://exchange.example]', '[http://exchange:17480], allowPlainHttp: true');
-    const readable = /^exchange.allowPlainHttp: .*http:\/\/exchange:17480 can read the API key/m;
-    expect(loadWell(plain).warnings.join('\n')).toMatch(readable);
-    expect(problemsOf(load(plain.replace('true', 'false')))).toContain('which is not encrypted');
+it('a configuration warns about what is allowed and yet worth a thought', () => {
+  const two = '[https://exchange.example, https://eu.exchange.example]';
+  expect(loadWell(FILE.replace('[https://exchange.example]', two)).warnings).toEqual([
+    'exchange.baseUrls: only https://exchange.example is used for renewals, the others only with exchange.sameAccount: true',
+    'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
+  ]);
+});
 
-    const control = { KILLSWITCHD_CONTROL_LISTEN: '0.0.0.0:17478' };
-    const file = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('a-token-of-some-length') };
-    const reachable = /^control.listen: other hosts can reach 0\.0\.0\.0:17478/m;
-    expect(loadWell(FILE, { ...control, ...file }).warnings.join('\n')).toMatch(reachable);
-  });
+it('a configuration takes plain http to another host, and a control address that others reach, only where asked to, and says so', () => {
+  const plain = FILE.replace('[https://exchange.example]', '[http://exchange:17480], allowPlainHttp: true');
+  const readable = /^exchange.allowPlainHttp: .*http:\/\/exchange:17480 can read the API key/m;
+  expect(loadWell(plain).warnings.join('\n')).toMatch(readable);
+  expect(problemsOf(load(plain.replace('true', 'false')))).toContain('which is not encrypted');
 
-  it('needs neither address nor key with an embedded exchange, and uses no other address then', () => {
-    const flags = { markets: ['BTC_USDT'], livenessMode: 'none', embeddedExchange: true };
-    const { config } = loadWell(null, {}, flags);
-    expect(config.exchange.baseUrls).toEqual([]);
-    expect(config.secrets.apiKey.reveal()).toBe('demo-key');
-    expect(config.secrets.apiSecret.reveal()).toBe('demo-secret');
-    expect(load(null, { KILLSWITCHD_API_KEY: '' }, flags).kind).toBe('invalid');
-    const given = loadWell(FILE, {}, { embeddedExchange: true });
-    expect(given.config.exchange.baseUrls).toEqual([]);
-    expect(given.config.secrets.apiKey.reveal()).toBe(SECRETS.KILLSWITCHD_API_KEY);
-    expect(given.warnings.join('\n')).toContain('exchange.baseUrls: not used');
-  });
+  const control = { KILLSWITCHD_CONTROL_LISTEN: '0.0.0.0:17478' };
+  const file = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('a-token-of-some-length') };
+  const reachable = /^control.listen: other hosts can reach 0\.0\.0\.0:17478/m;
+  expect(loadWell(FILE, { ...control, ...file }).warnings.join('\n')).toMatch(reachable);
+});
+
+it('a configuration needs neither address nor key with an embedded exchange, and uses no other address then', () => {
+  const flags = { markets: ['BTC_USDT'], livenessMode: 'none', embeddedExchange: true };
+  const { config } = loadWell(null, {}, flags);
+  expect(config.exchange.baseUrls).toEqual([]);
+  expect(config.secrets.apiKey.reveal()).toBe('demo-key');
+  expect(config.secrets.apiSecret.reveal()).toBe('demo-secret');
+  expect(load(null, { KILLSWITCHD_API_KEY: '' }, flags).kind).toBe('invalid');
+  const given = loadWell(FILE, {}, { embeddedExchange: true });
+  expect(given.config.exchange.baseUrls).toEqual([]);
+  expect(given.config.secrets.apiKey.reveal()).toBe(SECRETS.KILLSWITCHD_API_KEY);
+  expect(given.warnings.join('\n')).toContain('exchange.baseUrls: not used');
 });
 
 test('several mistakes are told at once, whichever source they stand in, also where the file is overruled', () => {
@@ -136,31 +132,29 @@ test('several mistakes are told at once, whichever source they stand in, also wh
   ]);
 });
 
-describe('a file that is no configuration', () => {
-  it('is refused with a message, whatever stands under the keys, and never crashes the daemon', () => {
-    const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
-    const keys = Object.values(sections).flatMap(({ properties }) => Object.keys(properties ?? {}));
-    const any = fc.oneof(fc.constantFrom('market', ...keys), fc.string());
-    const inner = fc.dictionary(any, fc.jsonValue(), { maxKeys: 4 });
-    const value = fc.oneof(fc.jsonValue(), inner, fc.array(fc.oneof(inner, fc.string()), { maxLength: 4 }));
-    const key = fc.oneof(fc.constantFrom(...Object.keys(sections)), fc.string());
-    fc.assert(
-      fc.property(fc.dictionary(key, value, { maxKeys: 6 }), (values) => {
-        expect(problemsOf(load(JSON.stringify(values)))).toContain(': ');
-      }),
-      { numRuns: 100 },
-    );
-  });
+it('a file that is no configuration is refused with a message, whatever stands under the keys, and never crashes the daemon', () => {
+  const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
+  const keys = Object.values(sections).flatMap(({ properties }) => Object.keys(properties ?? {}));
+  const any = fc.oneof(fc.constantFrom('market', ...keys), fc.string());
+  const inner = fc.dictionary(any, fc.jsonValue(), { maxKeys: 4 });
+  const value = fc.oneof(fc.jsonValue(), inner, fc.array(fc.oneof(inner, fc.string()), { maxLength: 4 }));
+  const key = fc.oneof(fc.constantFrom(...Object.keys(sections)), fc.string());
+  fc.assert(
+    fc.property(fc.dictionary(key, value, { maxKeys: 6 }), (values) => {
+      expect(problemsOf(load(JSON.stringify(values)))).toContain(': ');
+    }),
+    { numRuns: 100 },
+  );
+});
 
-  const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
-  it.each<[string, string, string | Buffer]>([
-    ['beyond 1 MiB', 'is bigger than 1024 KiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
-    ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
-    ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
-    ['when it is not text', 'is not UTF-8 text', Buffer.from([0xff, 0xfe, 0x00])],
-  ])('is refused %s: it %s', (_, says, text) => {
-    expect(problemsOf(load(text))).toContain(says);
-  });
+const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
+it.each<[string, string, string | Buffer]>([
+  ['beyond 1 MiB', 'is bigger than 1024 KiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
+  ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
+  ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
+  ['when it is not text', 'is not UTF-8 text', Buffer.from([0xff, 0xfe, 0x00])],
+])('a file that is no configuration is refused %s: it %s', (_, says, text) => {
+  expect(problemsOf(load(text))).toContain(says);
 });
 
 test('what is printed is itself a configuration that means the same, with the source of every value and no secret', () => {

@@ -89,46 +89,44 @@ it.each<[string, Record<string, unknown>, object]>([
   expect(diff(change)).toEqual({ ...NOTHING, same: false, ...found });
 });
 
-describe('the shards of a reload', () => {
-  const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
-  const shardOf = (index: number, count: number, markets: readonly unknown[] = MARKETS) =>
-    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), shardSecrets()).config;
-  const without = (gone: string) => MARKETS.filter((market) => market !== gone);
+const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
+const shardOf = (index: number, count: number, markets: readonly unknown[] = MARKETS) =>
+  loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), shardSecrets()).config;
+const without = (gone: string) => MARKETS.filter((market) => market !== gone);
 
-  it('a larger count moves markets to the new shard and adds none', () => {
-    const { refusals, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
-    expect([...refusals, ...added, ...removed]).toEqual([]);
-    expect(moved.length).toBeGreaterThan(0);
-    expect(shardOf(3, 4).markets.map(({ market }) => market)).toEqual(expect.arrayContaining([...moved]));
-  });
+it('a larger count moves markets to the new shard and adds none', () => {
+  const { refusals, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
+  expect([...refusals, ...added, ...removed]).toEqual([]);
+  expect(moved.length).toBeGreaterThan(0);
+  expect(shardOf(3, 4).markets.map(({ market }) => market)).toEqual(expect.arrayContaining([...moved]));
+});
 
-  it('a smaller count brings the markets of the last shard to the others, and takes all from that one', () => {
-    const left = diffConfig(shardOf(3, 4), shardOf(3, 3));
-    expect(left.moved).toHaveLength(shardOf(3, 4).markets.length);
-    const taken = [0, 1, 2].flatMap((index) => diffConfig(shardOf(index, 4), shardOf(index, 3)).added);
-    expect(taken.sort()).toEqual(left.moved.toSorted());
-  });
+it('a smaller count brings the markets of the last shard to the others, and takes all from that one', () => {
+  const left = diffConfig(shardOf(3, 4), shardOf(3, 3));
+  expect(left.moved).toHaveLength(shardOf(3, 4).markets.length);
+  const taken = [0, 1, 2].flatMap((index) => diffConfig(shardOf(index, 4), shardOf(index, 3)).added);
+  expect(taken.sort()).toEqual(left.moved.toSorted());
+});
 
-  it('a market of another shard that changes is taken over: it may still be guarded here as well', () => {
-    const [elsewhere = ''] = shardOf(1, 2).markets.map(({ market }) => market);
-    const shorter = MARKETS.map((market) => (market === elsewhere ? { market, timeoutSeconds: 30 } : market));
-    const takenOver = { ...NOTHING, same: false };
-    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, shorter))).toMatchObject(takenOver);
-    // The last of two waits for a larger count, and guards what went to the first one meanwhile.
-    expect(diffConfig(shardOf(1, 1), shardOf(1, 1, without(elsewhere)))).toMatchObject(takenOver);
-    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, MARKETS.toReversed()))).toMatchObject({ same: true });
-  });
+it('a market of another shard that changes is taken over: it may still be guarded here as well', () => {
+  const [elsewhere = ''] = shardOf(1, 2).markets.map(({ market }) => market);
+  const shorter = MARKETS.map((market) => (market === elsewhere ? { market, timeoutSeconds: 30 } : market));
+  const takenOver = { ...NOTHING, same: false };
+  expect(diffConfig(shardOf(0, 2), shardOf(0, 2, shorter))).toMatchObject(takenOver);
+  // The last of two waits for a larger count, and guards what went to the first one meanwhile.
+  expect(diffConfig(shardOf(1, 1), shardOf(1, 1, without(elsewhere)))).toMatchObject(takenOver);
+  expect(diffConfig(shardOf(0, 2), shardOf(0, 2, MARKETS.toReversed()))).toMatchObject({ same: true });
+});
 
-  it('a market that no shard has any more is removed, and not moved', () => {
-    const [gone = ''] = shardOf(0, 2).markets.map(({ market }) => market);
-    const found = diffConfig(shardOf(0, 2), shardOf(0, 2, without(gone)));
-    expect(found).toMatchObject({ removed: [gone], moved: [], changed: [] });
-  });
+it('a market that no shard has any more is removed, and not moved', () => {
+  const [gone = ''] = shardOf(0, 2).markets.map(({ market }) => market);
+  const found = diffConfig(shardOf(0, 2), shardOf(0, 2, without(gone)));
+  expect(found).toMatchObject({ removed: [gone], moved: [], changed: [] });
+});
 
-  it('another index needs a restart', () => {
-    const says = 'shard.index: runs with 0, found 1; restart to change it';
-    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).refusals).toEqual([says]);
-  });
+it('another index needs a restart', () => {
+  const says = 'shard.index: runs with 0, found 1; restart to change it';
+  expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).refusals).toEqual([says]);
 });
 
 describe('what may change while the daemon runs', () => {
@@ -224,59 +222,57 @@ describe('the owner of a market', () => {
   });
 });
 
-describe('a shard', () => {
-  it('has its part of the markets, tells the core which the others have, and all together have each once', () => {
-    const configs = [0, 1, 2].map((index) => configOf({ index, count: 3 }).config);
-    expect(configs.flatMap(({ markets }) => namesOf(markets)).sort()).toEqual(SOME.toSorted());
-    for (const config of configs) {
-      expect(namesOf(config.fleet)).toEqual(SOME);
-      const { elsewhere, markets } = toCoreSettings(config, []);
-      expect([...namesOf(elsewhere), ...namesOf(markets)].sort()).toEqual(SOME.toSorted());
-    }
-  });
+it('a shard has its part of the markets, tells the core which the others have, and all together have each once', () => {
+  const configs = [0, 1, 2].map((index) => configOf({ index, count: 3 }).config);
+  expect(configs.flatMap(({ markets }) => namesOf(markets)).sort()).toEqual(SOME.toSorted());
+  for (const config of configs) {
+    expect(namesOf(config.fleet)).toEqual(SOME);
+    const { elsewhere, markets } = toCoreSettings(config, []);
+    expect([...namesOf(elsewhere), ...namesOf(markets)].sort()).toEqual(SOME.toSorted());
+  }
+});
 
-  it('has a part of the budget, unless it has an address and a key of its own', () => {
-    const budget = (shard: object) => toCoreSettings(configOf(shard).config, []).budget.requests;
-    expect(budget({ index: 0, count: 4 })).toBe(1250);
-    expect(budget({ index: 0, count: 4, budget: 'own' })).toBe(5000);
-  });
+it('a shard has a part of the budget, unless it has an address and a key of its own', () => {
+  const budget = (shard: object) => toCoreSettings(configOf(shard).config, []).budget.requests;
+  expect(budget({ index: 0, count: 4 })).toBe(1250);
+  expect(budget({ index: 0, count: 4, budget: 'own' })).toBe(5000);
+});
 
-  it.each([
-    [{ shard: '1/3' }, {}],
-    [{ shard: 'killswitchd-1/3' }, {}],
-    [{}, { KILLSWITCHD_SHARD: '1/3' }],
-    [{}, { KILLSWITCHD_SHARD_INDEX: 'maker-2-1', KILLSWITCHD_SHARD_COUNT: '3' }],
-  ])('is given by the flags %j and the variables %j', (flags, env) => {
-    const { config } = loadWell(null, { ...WITHOUT_KEY, ...shardSecrets(), ...env }, flags);
-    expect(config.shard).toMatchObject({ index: 1, count: 3 });
-  });
+it.each([
+  [{ shard: '1/3' }, {}],
+  [{ shard: 'killswitchd-1/3' }, {}],
+  [{}, { KILLSWITCHD_SHARD: '1/3' }],
+  [{}, { KILLSWITCHD_SHARD_INDEX: 'maker-2-1', KILLSWITCHD_SHARD_COUNT: '3' }],
+])('a shard is given by the flags %j and the variables %j', (flags, env) => {
+  const { config } = loadWell(null, { ...WITHOUT_KEY, ...shardSecrets(), ...env }, flags);
+  expect(config.shard).toMatchObject({ index: 1, count: 3 });
+});
 
-  it('takes its number from the environment and the count from the file, and says where it guards nothing', () => {
-    const { config } = configOf({ count: 4 }, { KILLSWITCHD_SHARD_INDEX: 'killswitchd-3' });
-    expect(config.shard).toMatchObject({ index: 3, count: 4 });
-    const waits = configOf({ index: 3, count: 3 });
-    expect(waits.config.markets).toEqual([]);
-    const says = 'shard 3 of 3 guards no market; it waits for a shard.count above 3';
-    expect(waits.warnings.join()).toContain(says);
-  });
+it('a shard takes its number from the environment and the count from the file, and says where it guards nothing', () => {
+  const { config } = configOf({ count: 4 }, { KILLSWITCHD_SHARD_INDEX: 'killswitchd-3' });
+  expect(config.shard).toMatchObject({ index: 3, count: 4 });
+  const waits = configOf({ index: 3, count: 3 });
+  expect(waits.config.markets).toEqual([]);
+  const says = 'shard 3 of 3 guards no market; it waits for a shard.count above 3';
+  expect(waits.warnings.join()).toContain(says);
+});
 
-  // Or two daemons make each other's nonces stale.
-  it.each([
-    ['2', false],
-    ['11', false],
-    ['shard-1', true],
-    ['killswitchd@01.service', true],
-  ])('needs a key of its own: with a file below %s it is allowed: %s', (name, allowed) => {
-    const folder = mkdtempSync(join(tmpdir(), 'killswitchd-key-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    // What mkdtemp adds may have a number in it.
-    const path = folder.replace(/\d/g, 'x');
-    renameSync(folder, path);
-    mkdirSync(join(path, name));
-    writeFileSync(join(path, name, 'api-key'), 'key-of-the-test', { mode: 0o400 });
-    const file = { KILLSWITCHD_API_KEY_FILE: join(path, name, 'api-key') };
-    const problems = problemsOf(load(null, { ...WITHOUT_KEY, ...file, KILLSWITCHD_SHARD: '1/3' }));
-    expect(problems).toMatch(allowed ? /^$/ : /each shard needs a key of its own/);
-    renameSync(path, folder);
-  });
+// Or two daemons make each other's nonces stale.
+it.each([
+  ['2', false],
+  ['11', false],
+  ['shard-1', true],
+  ['killswitchd@01.service', true],
+])('a shard needs a key of its own: with a file below %s it is allowed: %s', (name, allowed) => {
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-key-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  // What mkdtemp adds may have a number in it.
+  const path = folder.replace(/\d/g, 'x');
+  renameSync(folder, path);
+  mkdirSync(join(path, name));
+  writeFileSync(join(path, name, 'api-key'), 'key-of-the-test', { mode: 0o400 });
+  const file = { KILLSWITCHD_API_KEY_FILE: join(path, name, 'api-key') };
+  const problems = problemsOf(load(null, { ...WITHOUT_KEY, ...file, KILLSWITCHD_SHARD: '1/3' }));
+  expect(problems).toMatch(allowed ? /^$/ : /each shard needs a key of its own/);
+  renameSync(path, folder);
 });
