@@ -51,12 +51,16 @@ test('events after a number can be read, and waited for', async () => {
   expect(await waiting).toMatchObject([{ seq: since + 1, kind: 'timer-armed', market: 'WAIT_USDT' }]);
 });
 
-test('faults are added and cleared', async () => {
+test('faults are added, told of and cleared', async () => {
+  const { log } = server().exchange;
+  const since = log.lastSeq();
   const throttle = { kind: 'throttle', match: { operation: 'ping' }, count: 5 };
   const faults = [throttle, { kind: 'lie', forMs: 60_000 }];
   const added = await ask('POST', '/faults', faults);
   expect(added).toMatchObject({ status: 201, value: faults.map((fault) => ({ fault, hits: 0 })) });
   expect((await send(server().url, ping)).status).toBe(429);
+  const kinds = log.since(since).map(({ kind }) => kind);
+  expect(kinds).toEqual(['fault-added', 'fault-added', 'fault-applied']);
   expect(await get('/state')).toMatchObject({ faults: [{ hits: 1 }, { hits: 0 }] });
   expect(await ask('DELETE', '/faults')).toEqual({ status: 200, value: { cleared: 2 } });
   expect((await send(server().url, ping)).status).toBe(200);
