@@ -133,6 +133,8 @@ test.each<[string, readonly (number | null)[], object]>([
   expect(await sync(REMOVE)).toEqual({ kind: 'deleted' });
   expect(await pinging).toMatchObject(outcome);
   expect(server.paths.filter((path) => path.endsWith('/ping'))).toHaveLength(statuses.length);
+  // Neither takes the connection of the renewal, which is idle by then.
+  expect(server.connections()).toBe(statuses.length + 1);
 });
 
 test('a ping that is withdrawn settles once, later', async () => {
