@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { send, signedText } from './raw-client.ts';
 import { PATHS, rowsOf, runServer } from './trader.ts';
 
-/** A library for the live exchange, recorded from itself, or written down from its source where that is Go, PHP or C#. */
+/** A library for the live exchange, recorded from itself, or written down from its source where that is PHP or C#. */
 interface Sender {
   /** All that it sends but key, payload and signature. */
   readonly headers: string;
