@@ -6,48 +6,37 @@ import { writeFiles } from './daemon.ts';
 import { BOT, botSays, PROCESS, runs } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { endBy, eventually, MAIN, sleep } from './program.ts';
-import { deletedIn, firstRenewalsAfter, longestGapDuring } from './simulated-exchange.ts';
+import { deletedIn, firstRenewalsAfter, longestGapDuring, ofKind } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
-const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 
-describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
-  test('when every thread hangs in the kernel', async (context) => {
-    const guarding = { timeoutSeconds: 5, canSabotage: true, bot: BOT, config: { liveness: PROCESS } };
-    const { stage, exchange, daemon } = await guard(context, guarding);
-    await botSays(daemon, 'started');
-    daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
-    expect(await longestGapDuring(exchange, MARKETS, () => sleep(3500))).toBeLessThan(2500);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit(10_000)).toMatchObject({ code: 0 });
-    expect(await deletedIn(exchange)).toEqual(MARKETS);
+test.concurrent('renewals go on, and a stop ends the process, when the terminal that it writes to is stopped', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const { configFile, env } = writeFiles(stage.directory, {
+    exchange: exchange.url,
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+    config: { log: { level: 'debug' }, shutdown: { budgetSeconds: 3 } },
   });
-
-  test('when the terminal that it writes to is stopped', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const { configFile, env } = writeFiles(stage.directory, {
-      exchange: exchange.url,
-      markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
-      config: { log: { level: 'debug' }, shutdown: { budgetSeconds: 3 } },
-    });
-    const terminal = onTerminal(context, [process.execPath, MAIN, 'run', '--config', configFile], env);
-    await eventually('the timers', 15_000, () => terminal.shown().includes('is armed'));
-    const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8').trim();
-    expect(children).toMatch(/^\d+$/);
-    terminal.type('\u0013');
-    const gapMs = await longestGapDuring(exchange, MARKETS, async () => {
-      await sleep(3000);
-      const { length } = terminal.shown();
-      await sleep(1500);
-      expect(terminal.shown().length).toBe(length);
-    });
-    expect(gapMs).toBeLessThan(3000);
-    // The exchange goes away: the last words are for standard error, which is the same terminal.
-    await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-    process.kill(Number(children), 'SIGTERM');
-    await eventually('the end of the daemon', 8000, () => !runs(Number(children)));
+  const terminal = onTerminal(context, [process.execPath, MAIN, 'run', '--config', configFile], env);
+  await eventually('the timers', 15_000, () => terminal.shown().includes('is armed'));
+  const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8').trim();
+  expect(children).toMatch(/^\d+$/);
+  terminal.type('\u0013');
+  const gapMs = await longestGapDuring(exchange, MARKETS, async () => {
+    await sleep(3000);
+    const { length } = terminal.shown();
+    await sleep(1500);
+    expect(terminal.shown().length).toBe(length);
   });
+  expect(gapMs).toBeLessThan(3000);
+  // The exchange goes away: the last words are for standard error, which is the same terminal.
+  await exchange.addFaults({ kind: 'hang', mode: 'drop' });
+  process.kill(Number(children), 'SIGTERM');
+  await eventually('the end of the daemon', 8000, () => !runs(Number(children)));
 });
 
 /** A pipe that is open at both ends and that nobody reads, as a descriptor, and whether nothing more goes into it. */
@@ -102,4 +91,24 @@ describe('renewals go on, and a stop is clean, when the reader of the log', { ti
       if (unread !== null) expect(unread.isFull()).toBe(true);
     },
   );
+});
+
+test.concurrent('a daemon that stands still for longer than its timers last says each lapse once, and arms again at once', {
+  timeout: 60_000,
+}, async (context) => {
+  const { exchange, daemon } = await guard(context, { markets: MARKETS, timeoutSeconds: 5 });
+  await sleep(1000);
+  daemon.signal('SIGSTOP');
+  await sleep(6500);
+  const continuedMs = await exchange.nowMs();
+  daemon.signal('SIGCONT');
+  for (const atMs of await firstRenewalsAfter(exchange, MARKETS, continuedMs))
+    expect(atMs - continuedMs).toBeLessThan(2000);
+  await daemon.ready();
+  await eventually('all lapses in the log', 5000, () => daemon.logged('lapsed')[MARKETS.length - 1]);
+  await sleep(1500);
+  expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
+  expect(daemon.logged('stall')).not.toEqual([]);
+  expect(await daemon.metric('killswitch_lapses_total')).toBe(MARKETS.length);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
 });
