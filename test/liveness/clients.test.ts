@@ -71,24 +71,24 @@ describe.concurrent.each(CLIENTS)('the example $name', (client) => {
       expect(received.every(({ seq, session }) => seq === null && session === null)).toBe(true);
     }
   });
-
-  test('reaches a loopback address under its own name, with the token from the file', async (context) => {
-    const tokenFile = join(folderFor(context), 'token');
-    writeFileSync(tokenFile, 'very-secret-token\n', { mode: 0o400 });
-    const server = await serveBeats(context, null);
-    server.answer(true);
-    const bot = run(context, client, server, {
-      KILLSWITCHD_BOT: 'maker',
-      KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
-      http_proxy: 'http://127.0.0.1:9',
-    });
-    await prints(bot, trades);
-    expect(server.received[0]).toMatchObject({ bot: 'maker', authorization: 'Bearer very-secret-token' });
-    expect(bot.output()).not.toContain('very-secret-token');
-  });
 });
 
 // The other two use clients of which ./bot-clients.test.ts shows the same.
+test('beat.sh reaches a loopback address under its own name, with the token from the file', async (context) => {
+  const tokenFile = join(folderFor(context), 'token');
+  writeFileSync(tokenFile, 'very-secret-token\n', { mode: 0o400 });
+  const server = await serveBeats(context, null);
+  server.answer(true);
+  const bot = run(context, SHELL, server, {
+    KILLSWITCHD_BOT: 'maker',
+    KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
+    http_proxy: 'http://127.0.0.1:9',
+  });
+  await prints(bot, SHELL.trades);
+  expect(server.received[0]).toMatchObject({ bot: 'maker', authorization: 'Bearer very-secret-token' });
+  expect(bot.output()).not.toContain('very-secret-token');
+});
+
 test('beat.sh holds its orders back when it is refused, and says why, and when the daemon hangs', async (context) => {
   const server = await serveBeats(context, join(folderFor(context), 'control.sock'));
   server.answer(401);

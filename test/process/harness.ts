@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
@@ -80,14 +78,6 @@ export function stageFor({ onTestFinished }: Scope) {
     daemon: (options: DaemonOptions) =>
       start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
   };
-}
-
-/** An address for one listener after the other: nobody gets its port by chance while it is in use elsewhere. */
-export async function keptAddress({ onTestFinished }: Scope): Promise<string> {
-  const holder = createServer().listen(0, '127.0.0.1');
-  await once(holder, 'listening');
-  onTestFinished(() => void holder.close());
-  return `127.0.0.2:${(holder.address() as AddressInfo).port}`;
 }
 
 export interface GuardOptions extends Omit<DaemonOptions, 'exchange' | 'markets'> {

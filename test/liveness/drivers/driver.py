@@ -17,7 +17,7 @@ async def do(client, line):
             client.beat() if isinstance(client, AsyncKillSwitch) else asyncio.to_thread(client.beat)
         )
         await asyncio.sleep(*map(float, values))
-        return [client.armed(), await beating]
+        return {"armed": client.armed(), "done": beating.done(), "counted": await beating}
     if word == "at":
         return at(type(client), " ".join(values))
     if word == "leave":

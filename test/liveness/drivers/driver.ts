@@ -18,9 +18,12 @@ async function act(word: string | undefined, value: string | undefined): Promise
     case 'beat':
       return client.beat();
     case 'during': {
-      const beating = client.beat();
+      let done = false;
+      const beating = client.beat().finally(() => {
+        done = true;
+      });
       await sleep((seconds ?? 0) * 1000);
-      return [client.armed(), await beating];
+      return { armed: client.armed(), done, counted: await beating };
     }
     case 'at':
       process.env['KILLSWITCHD_CONTROL'] = value;
