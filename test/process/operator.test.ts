@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
-import { asker, controlsOf } from './control.ts';
+import { controlsOf } from './control.ts';
 import { beginGuard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
-import { endBy, eventually, sleep } from './program.ts';
+import { eventually, sleep } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
@@ -37,13 +37,6 @@ async function play(scope: Scope, config: Content = {}) {
   };
 }
 
-/** Which keys a document has, all the way down; of a list the keys of its first entry. */
-function shapeOf(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf);
-  if (typeof value !== 'object' || value === null) return '';
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, shapeOf(entry)]));
-}
-
 // One daemon is commanded by one test after the other.
 describe('an operator command', { timeout: 60_000 }, () => {
   const scope = scopeOfBlock();
@@ -58,13 +51,16 @@ describe('an operator command', { timeout: 60_000 }, () => {
     expect(await count('BBB_USDT')).toEqual([0, 1, 0]);
     await eventually('the end of the pause', 10_000, async () => (await count('AAA_USDT'))[1] === 2);
     expect((await operate('pause', '--yes', '--for', '10m')).code).toBe(0);
-    expect(await count('AAA_USDT')).toEqual([2, 2, 0]);
-    expect(await count('BBB_USDT')).toEqual([1, 1, 0]);
+    expect([await count('AAA_USDT'), await count('BBB_USDT')]).toEqual([
+      [2, 2, 0],
+      [1, 1, 0],
+    ]);
     const resumed = await operate('resume', '--json');
-    expect(await count('AAA_USDT')).toEqual([2, 3, 0]);
-    expect(await count('BBB_USDT')).toEqual([1, 2, 0]);
-    const markets = ['AAA_USDT', 'BBB_USDT'].map((market) => ({ market, state: 'done' }));
-    expect([resumed.code, JSON.parse(resumed.out)]).toMatchObject([0, { done: true, markets }]);
+    expect([resumed.code, JSON.parse(resumed.out)]).toMatchObject([0, { done: true }]);
+    expect([await count('AAA_USDT'), await count('BBB_USDT')]).toEqual([
+      [2, 3, 0],
+      [1, 2, 0],
+    ]);
   });
 
   test('trip has the orders of its market cancelled, and returns when that is sure', async () => {
@@ -121,43 +117,24 @@ describe('an operator command', { timeout: 60_000 }, () => {
     expect(reload.out).toMatch(
       /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed and renewed: [\d.]+ s left now\.$/,
     );
-    const again = await type(['reload'], { KILLSWITCHD_CONFIG: daemon.configFile });
-    expect(again).toMatchObject({ code: 0, out: expect.stringContaining('Nothing has changed') });
     expect((await count('BBB_USDT'))[0]).toBe(1);
-
     await sleep(1100);
-    const shown = await operate('status');
-    expect(shown).toMatchObject({ code: 0, err: '' });
-    expect(shown.out).not.toContain('\u001b[');
-    for (const market of ['BBB_USDT', 'CCC_USDT'])
-      expect(shown.out).toMatch(new RegExp(`^${market} +armed +`, 'm'));
-    const json = await operate('status', '--json');
-    const overWeb = JSON.parse((await daemon.get('/api/v1/status')).body) as unknown;
-    expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
+    expect((await operate('status')).out).toMatch(/^BBB_USDT +armed +[^]*^CCC_USDT +armed +/m);
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
-    expect(await endBy(daemon)).toBe(0);
   });
 });
 
-test.concurrent('an operator command cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', {
+test.concurrent('arm is told that it cannot arm a market whose bot is silent', {
   timeout: 60_000,
 }, async (context) => {
   const liveness = { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 };
-  const { exchange, daemon, operate } = await play(context, { liveness });
+  const { exchange, operate } = await play(context, { liveness });
   const err = expect.stringContaining("nothing is renewed before the bot's next beat");
   expect(await operate('arm', 'AAA_USDT')).toEqual({ code: 69, out: '', err });
   expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
-
   expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
   // Whoever starts the bot waits for this.
   expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
-  await exchange.addFaults({ kind: 'maintenance' });
-  const beat = await asker(context, daemon.socket)('/v1/beat');
-  expect(beat.body).toMatchObject({ armed: false, counted: true });
-  const notReady = expect.stringMatching(/is not ready: AAA_USDT .*; BBB_USDT /);
-  expect(await operate('healthcheck', '--ready')).toEqual({ code: 69, out: '', err: notReady });
-  const live = await operate('healthcheck', '--live');
-  expect(live).toEqual({ code: 0, out: 'The daemon is live.', err: '' });
 });
 
 test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', {
@@ -179,17 +156,14 @@ test.concurrent('a market that the exchange refuses holds back the bot that trad
   expect(forTaker.err).not.toContain('AAA_USDT');
   expect((await ready(...control)).code).toBe(69);
   const byWeb = ['--web', new URL(await daemon.web()).host];
-  for (const [bot, code, words, status] of [
-    ['maker', 0, { out: 'The daemon is ready for the bot maker.' }, 200],
-    ['taker', 69, { out: '' }, 503],
-    ['makr', 64, { err: expect.stringContaining('did you mean maker') }, 404],
+  for (const [bot, code, words] of [
+    ['maker', 0, { out: 'The daemon is ready for the bot maker.' }],
+    ['taker', 69, { out: '' }],
+    ['makr', 64, { err: expect.stringContaining('did you mean maker') }],
   ] as const) {
     expect(await ready(...control, '--bot', bot)).toMatchObject({ code, ...words });
     expect([bot, (await ready(...byWeb, '--bot', bot)).code]).toEqual([bot, code]);
-    expect((await daemon.get(`/readyz?exclude=bots&bot=${bot}`)).status).toBe(status);
   }
-  expect((await daemon.get('/readyz?bot=maker')).status).toBe(200);
-  expect((await daemon.get('/readyz?exclude=bots')).status).toBe(503);
 
   // Asked about no more than once a minute.
   const refused = ofKind(await exchange.events(), 'request-refused');
