@@ -124,19 +124,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
   });
 });
 
-test.concurrent('arm is told that it cannot arm a market whose bot is silent', {
-  timeout: 60_000,
-}, async (context) => {
-  const liveness = { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 };
-  const { exchange, operate } = await play(context, { liveness });
-  const err = expect.stringContaining("nothing is renewed before the bot's next beat");
-  expect(await operate('arm', 'AAA_USDT')).toEqual({ code: 69, out: '', err });
-  expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
-  expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
-  // Whoever starts the bot waits for this.
-  expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
-});
-
 test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', {
   timeout: 60_000,
 }, async (context) => {

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -147,21 +146,6 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
 export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
   program.signal(signal);
   return (await program.exit()).code;
-}
-
-/**
- * For how long these processes were ready to run so far while the machine ran others, in milliseconds: so much later may
- * come what they do, and it is none of their doing. 0 where the system does not tell.
- */
-export function heldBackMs(...pids: readonly number[]): number {
-  const waited = pids.map((pid) => {
-    try {
-      return Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6;
-    } catch {
-      return 0;
-    }
-  });
-  return waited.reduce((sum, ms) => sum + ms, 0);
 }
 
 /** A start costs a second of computing: those of one test file follow each other, so that nobody running starves. */

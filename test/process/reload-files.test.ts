@@ -77,7 +77,6 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     write({ notify: { urlFile: url } });
     const applied = { result: 'applied' };
     expect(await reloadWith({ [url]: 'https://notify.example/path' })).toMatchObject(applied);
-    expect(await reload()).toEqual(UNCHANGED);
     expect(ofKind(await exchange.events(), 'request-refused')).toEqual([]);
     write({});
     expect(await reload()).toMatchObject(applied);
@@ -103,22 +102,20 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     write({ markets: [...MARKETS, 'CCC_USDT'] });
     const waits = reload({ waitSeconds: 20 });
     await eventually('the first in force', 5000, () => linesOf(daemon, 'reload-applied') > before);
-    write({ markets: [...MARKETS, 'CCC_USDT', 'DDD_USDT'] });
-    await reloadBySignal(daemon, 'reload-applied');
-    await armed(exchange, 'DDD_USDT');
-    write({ markets: [...MARKETS, 'DDD_USDT', 'EEE_USDT'] });
-    const last = { result: 'applied', added: ['EEE_USDT'], removed: ['CCC_USDT'] };
+    write({ markets: [...MARKETS, 'DDD_USDT'] });
+    const last = { result: 'applied', added: ['DDD_USDT'], removed: ['CCC_USDT'] };
     expect(await reload({ waitSeconds: 0 })).toMatchObject(last);
+    await armed(exchange, 'DDD_USDT');
     // It is told what became of its market.
     const gone = { market: 'CCC_USDT', state: 'impossible', says: 'CCC_USDT is no longer configured.' };
     expect(await waits).toMatchObject({ result: 'applied', done: false, markets: [gone] });
     await exchange.clearFaults();
     write({});
-    expect(await reload()).toMatchObject({ removed: ['DDD_USDT', 'EEE_USDT'] });
+    expect(await reload()).toMatchObject({ removed: ['DDD_USDT'] });
   });
 
   test('takes a replaced key over before the exchange refuses the old one', IN_TURN, async () => {
-    const { stage, exchange, daemon, reload, rejected } = await playing;
+    const { stage, exchange, daemon, reload } = await playing;
     const next = 'the-secret-after-the-rotation';
     await exchange.end();
     writeFileSync(daemon.secretFile, `${next}\n`);
@@ -128,12 +125,6 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     expect(ofKind(await changed.events(), 'request-refused')).toEqual([]);
     expect(daemon.logged('secrets-changed')).toHaveLength(1);
     expect(await reload()).toEqual(UNCHANGED);
-    writeFileSync(daemon.secretFile, '');
-    expect(await rejected()).toEqual([
-      expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*found an empty text/),
-    ]);
-    writeFileSync(daemon.secretFile, `${next}\n`);
-    await daemon.ready();
     expect(daemon.stdout()).not.toContain(next);
   });
 
@@ -143,7 +134,6 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     expect(await rejected()).toEqual([
       'markets: 2 of 2 markets would be taken out: AAA_USDT, BBB_USDT; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant',
     ]);
-    expect(await reloadBySignal(daemon, 'reload-rejected')).toContain('2 of 2 markets');
     await daemon.ready();
     expect(daemon.marketsLogged('deleted').filter((market) => MARKETS.includes(market))).toEqual([]);
     write({ markets: ['CCC_USDT'], reload: { pollSeconds: 0, allowRemoval: true } });
@@ -190,17 +180,14 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     await eventually('the wrong one', 10_000, () => daemon.logged('reload-rejected')[0]);
     await sleep(2500);
     expect(daemon.logged('reload-rejected')).toHaveLength(1);
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
     expect(await deletedIn(exchange)).toEqual([]);
     publish(['AAA_USDT', 'CCC_USDT']);
     await exchange.event('timer-deleted', 10_000, ({ market }) => market === 'BBB_USDT');
-    await sleep(1100);
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
     expect(await reload()).toEqual(UNCHANGED);
   });
 
   test('is taken over once a secret that was not there yet is, though it does not change any more, and may become a device without an end: that is said, everything goes on, and a stop is not held up', async (context) => {
-    const { exchange, daemon, write, rejected } = await play(context, { reload: { pollSeconds: 1 } });
+    const { exchange, daemon, write } = await play(context, { reload: { pollSeconds: 1 } });
     await sleep(1200);
     renameSync(daemon.secretFile, `${daemon.secretFile}.away`);
     write({ markets: [...MARKETS, 'CCC_USDT'] });
@@ -210,15 +197,11 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     renameSync(`${daemon.secretFile}.away`, daemon.secretFile);
     await armed(exchange, 'CCC_USDT');
     expect(daemon.logged('reload-rejected')).toHaveLength(1);
-    // The page may be a second old.
-    await sleep(1100);
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
 
     rmSync(daemon.configFile);
     symlinkSync('/dev/zero', daemon.configFile);
     const what = 'the configuration file is not a regular file';
     await eventually('the rejection', 10_000, () => daemon.logged('reload-rejected')[1]?.msg.includes(what));
-    expect(await rejected()).toEqual([expect.stringContaining(what)]);
     expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(400 * 2 ** 20);
     daemon.signal('SIGTERM');
     expect((await daemon.exit(10_000)).code).toBe(0);
