@@ -70,8 +70,10 @@ describe('the linter', () => {
     },
   );
 
-  it.each([
-    ...SINGLE_CASES.map(({ text, path, rule }) => [text, path, expect.arrayContaining([rule])] as const),
+  it.each<[string, string, unknown]>([
+    ...SINGLE_CASES.map(
+      ({ text, path, rule }) => [text, path, expect.arrayContaining([rule])] as [string, string, unknown],
+    ),
     ['files that import each other', 'src/config/c.ts', expect.arrayContaining(['import(no-cycle)'])],
     ['a file of more than 500 lines', 'src/config/long.ts', ['eslint(max-lines)']],
     ['no file of 500', 'src/config/longest.ts', []],

@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { TestContext } from 'vitest';
+import type { Scope } from '../process/harness.ts';
+import { type Heard, open } from '../process/http-server.ts';
 
 /** One word that reached the server. */
 export interface Received {
@@ -16,8 +15,8 @@ type How = boolean | number | 'never' | { readonly body: string };
 /** The beat operations of the control listener, answered as a test says. */
 export type BeatServer = Awaited<ReturnType<typeof serveBeats>>;
 
-function receivedFrom({ url, headers }: IncomingMessage, body: string): Received {
-  const { pathname, searchParams } = new URL(url ?? '/', 'http://localhost');
+function receivedFrom({ path, headers, body }: Heard): Received {
+  const { pathname, searchParams } = new URL(path, 'http://localhost');
   const said = body === '' ? {} : (JSON.parse(body) as Partial<Received>);
   return {
     word: pathname,
@@ -38,41 +37,23 @@ function replyOf(armed: boolean) {
 }
 
 /** Listens on a unix socket, or on the loopback where no path is given; closed when the test ends. */
-export async function serveBeats(
-  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
-  path: string | null,
-) {
+export async function serveBeats(scope: Scope, path: string | null) {
   const received: Received[] = [];
   let how: How = false;
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8');
-    request.on('data', (text: string) => {
-      body += text;
-    });
-    request.on('end', () => {
-      received.push(receivedFrom(request, body));
+  const { at, close } = await open(
+    scope,
+    (heard, response) => {
+      received.push(receivedFrom(heard));
       if (how === 'never') return;
       if (typeof how === 'object') return void response.end(how.body);
       const [status, reply] = typeof how === 'number' ? [how, REFUSAL] : [200, replyOf(how)];
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
-    });
-  });
-  await new Promise<void>((resolve) => {
-    if (path === null) server.listen(0, '127.0.0.1', resolve);
-    else server.listen(path, resolve);
-  });
-  /** Is gone: connections are refused from now on. */
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  onTestFinished(close);
-  const control = path === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${path}`;
+    },
+    path,
+  );
   return {
     /** unix:/PATH or HOST:PORT. */
-    control,
+    control: path === null ? at : `unix:${at}`,
     received,
     /** What is answered from now on: armed or not, a refusal with this status, this body, or nothing at all. */
     answer(next: How): void {

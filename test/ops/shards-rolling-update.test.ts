@@ -22,13 +22,7 @@ const LATE_MS = 10_000;
 test('ten thousand markets, a rolling update of three shards under policy handoff: no timer fires, none is deleted, and those that had the time renewed all of theirs once more', {
   timeout: 420_000,
 }, async (context) => {
-  const { exchange, names, start, events } = await stageFleet(context, {
-    markets: MARKETS,
-    timeoutSeconds: 60,
-    handoverSeconds: 20,
-    policy: 'handoff',
-    stopSeconds: STOP_SECONDS,
-  });
+  const { exchange, names, start, events } = await stageFleet(context, MARKETS, STOP_SECONDS);
   const shards = await Promise.all([0, 1, 2].map((index) => start(index, 3)));
   const armedMs = await exchange.nowMs();
   // The first one is told to stop in the middle of a round.

@@ -73,7 +73,7 @@ export function runDaemon(directory: string, options: DaemonOptions) {
   const flags = ['--config', files.configFile];
   const program = runProgram(bot === undefined ? ['run', ...flags] : ['exec', ...flags, '--', ...bot], {
     ...options,
-    preload: canSabotage ? [SABOTAGE_MODULE] : [],
+    ...(canSabotage && { nodeOptions: ['--disable-sigusr1', '--import', SABOTAGE_MODULE] }),
     env: { ...env, ...(canSabotage ? { SABOTAGE: sabotageFile } : {}), ...options.env },
   });
   return {

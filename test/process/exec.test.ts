@@ -66,13 +66,6 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     await exchange.event('order-cancelled', 8000);
   });
 
-  test('ends with 75 where a bot has ended well and the exchange confirms no delete', async (context) => {
-    const { daemon, exchange } = await begin(context, { config: { shutdown: { budgetSeconds: 2 } } });
-    await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-    expect(await endBy(daemon)).toBe(75);
-    expect(daemon.logged('stopped')).toMatchObject([{ level: 'error' }]);
-  });
-
   test.for([
     ['an error that nobody catches', 'throw'],
     ['a promise that nobody handles', 'reject'],

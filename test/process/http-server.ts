@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Scope } from './harness.ts';
@@ -10,11 +11,12 @@ export interface Heard {
   readonly body: string;
 }
 
-/** Serves plain HTTP at a free port of the loopback until the test ends; resolves with its address. */
-export async function serve(
+/** Serves plain HTTP until the test ends, at a socket or else at a free port of the loopback. */
+export async function open(
   { onTestFinished }: Scope,
   answer: (heard: Heard, response: ServerResponse) => void,
-): Promise<string> {
+  socket: string | null = null,
+) {
   const server = createServer((request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => {
@@ -25,12 +27,19 @@ export async function serve(
       answer({ method, path, headers, body }, response);
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  if (socket === null) server.listen(0, '127.0.0.1');
+  else server.listen(socket);
+  await once(server, 'listening');
+  /** Is gone: connections are refused from now on. */
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  onTestFinished(close);
+  return { at: socket ?? `127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
+
+/** The same at the loopback; resolves with its address alone. */
+export const serve = async (scope: Scope, answer: Parameters<typeof open>[1]): Promise<string> =>
+  `http://${(await open(scope, answer)).at}`;

@@ -2,11 +2,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import type { BotLine } from './bot.ts';
-import type { DaemonProcess } from './daemon.ts';
-import { BOT } from './exec-play.ts';
 import { beginGuard, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
+import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
 const T_SECONDS = 5;
 /** Long enough for a bot to be starved by others for a while. */
@@ -20,9 +18,10 @@ const FATES = { killed: 'SIGKILL', hung: 'SIGSTOP', ended: 'SIGTERM' } as const;
 type Fate = keyof typeof FATES;
 const marketOf = (fate: Fate) => `${fate.toUpperCase()}_USDT`;
 
+type Scene = Awaited<ReturnType<typeof beginGuard>>;
+
 interface Guarded {
   readonly fate: Fate;
-  readonly daemon: DaemonProcess;
   readonly signal: (signal: NodeJS.Signals) => void;
 }
 
@@ -33,7 +32,7 @@ const started = (output: () => string) =>
   });
 
 /** The orders are cancelled inside the bound that the daemon printed, and nothing was renewed for the dead. */
-async function judgeDeath(exchange: RunningExchange, struckAtMs: number, { fate, daemon }: Guarded) {
+async function judgeDeath({ exchange, daemon }: Scene, struckAtMs: number, fate: Fate) {
   const market = marketOf(fate);
   const promise = daemon.logged('promise').find((line) => line.market === market)?.msg ?? '';
   const boundSeconds = Number(/If the bot dies, [^.]* after at most ([\d.]+) s\./.exec(promise)?.[1]);
@@ -50,23 +49,22 @@ async function judgeDeath(exchange: RunningExchange, struckAtMs: number, { fate,
 }
 
 /** Lets every bot live for a while, strikes all of them at once, and judges; one that goes on is guarded again. */
-async function strike(exchange: RunningExchange, guarded: readonly Guarded[]): Promise<void> {
-  for (const daemon of new Set(guarded.map((one) => one.daemon))) {
-    const bots = guarded.filter((one) => one.daemon === daemon).length;
-    await eventually('signs of life', 20_000, () => daemon.logged('bot-alive').length >= bots);
-    await daemon.ready();
-  }
+async function strike(scene: Scene, guarded: readonly Guarded[]): Promise<string[]> {
+  const { exchange, daemon } = scene;
+  await eventually('signs of life', 20_000, () => daemon.logged('bot-alive')[guarded.length - 1]);
+  await daemon.ready();
   await sleep(1500);
   const struckAtMs = await exchange.nowMs();
   for (const { fate, signal } of guarded) signal(FATES[fate]);
-  await Promise.all(guarded.map((one) => judgeDeath(exchange, struckAtMs, one)));
+  await Promise.all(guarded.map(({ fate }) => judgeDeath(scene, struckAtMs, fate)));
   const seq = (await exchange.events()).at(-1)?.seq ?? 0;
   guarded.find(({ fate }) => fate === 'hung')?.signal('SIGCONT');
   const isNew = (event: { market: string; seq: number }) => event.seq > seq && event.market === 'HUNG_USDT';
   await exchange.event('timer-armed', 10_000, isNew);
+  return ofKind(await exchange.events(), 'order-cancelled').map(({ market }) => market);
 }
 
-// That a bot which beats loses its orders as well: `first-steps.test.ts` and `notify.test.ts`.
+// That a bot which beats loses its orders as well: `first-steps.test.ts`; the child of exec: `exec.test.ts`.
 describe.concurrent('a bot that is killed or hangs loses its orders in time', { timeout: 90_000 }, () => {
   // A clean end is a silence as well: such a bot cannot say goodbye.
   test.for(['file', 'http'] as const)('where its liveness is shown by %s', async (mode, context) => {
@@ -81,39 +79,11 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time', { 
       }),
     );
     const shown = mode === 'http' ? { url: 'http://127.0.0.1:{bot}/alive' } : { file };
-    const { exchange, daemon } = await beginGuard(context, {
+    const scene = await beginGuard(context, {
       markets: bots.map(({ fate, name }) => ({ market: marketOf(fate), bot: name })),
       timeoutSeconds: T_SECONDS,
       config: { exchange: EXCHANGE, liveness: { mode, ttlSeconds: TTL_SECONDS, ...shown } },
     });
-    await strike(
-      exchange,
-      bots.map(({ fate, signal }) => ({ fate, daemon, signal })),
-    );
-  });
-
-  test('where it is the child of exec, which passes its exit code on', async (context) => {
-    const fates = ['killed', 'hung'] as const;
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.placeOrders(...fates.map((fate) => ({ market: marketOf(fate), type: 'spot' as const })));
-    const guarded = await Promise.all(
-      fates.map(async (fate) => {
-        const daemon = await stage.daemon({
-          exchange: exchange.url,
-          markets: [{ market: marketOf(fate), timeoutSeconds: T_SECONDS }],
-          bot: BOT,
-          config: {
-            // Two daemons share one key here: rising nonces of one would make those of the other stale.
-            exchange: { ...EXCHANGE, nonce: 'window' },
-            liveness: { mode: 'process', ttlSeconds: TTL_SECONDS },
-          },
-        });
-        const { pid } = await started(daemon.stdout);
-        return { fate, daemon, signal: (signal: NodeJS.Signals) => void process.kill(pid, signal) };
-      }),
-    );
-    await strike(exchange, guarded);
-    expect(await guarded[0]?.daemon.exit()).toMatchObject({ code: 137 });
+    expect((await strike(scene, bots)).toSorted()).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
   });
 });

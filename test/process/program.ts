@@ -23,12 +23,10 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Options of Node; those of every start that is shipped unless given. */
   readonly nodeOptions?: readonly string[];
-  /** Modules that Node loads before the program. */
-  readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
   readonly stdout?: number;
-  /** The same for standard error; `unread` is a socket, as journald's is, that nobody reads. */
-  readonly stderr?: number | 'unread';
+  /** A socket for standard error, as journald's is, that nobody reads. */
+  readonly stderr?: 'unread';
   /** Starts as on a machine that never ran the program before. */
   readonly cold?: boolean;
 }
@@ -82,10 +80,8 @@ process.on('exit', () => {
 /** Starts `killswitchd` with these arguments. */
 export function runProgram(args: readonly string[], options: RunOptions = {}) {
   const { prefix = [], nodeOptions = ['--disable-sigusr1'] } = options;
-  const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
-  const startedAtMs = Date.now();
   const startedMs = performance.now();
-  const command = [...prefix, process.execPath, ...nodeOptions, ...preload, MAIN, ...args];
+  const command = [...prefix, process.execPath, ...nodeOptions, MAIN, ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: options.cwd ?? ROOT,
     env: {
@@ -94,7 +90,7 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
       ...options.env,
     },
     // Node makes its pipes of sockets.
-    stdio: ['ignore', options.stdout ?? 'pipe', typeof options.stderr === 'number' ? options.stderr : 'pipe'],
+    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
   });
   running.add(child);
   let stdout = '';
@@ -119,8 +115,6 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
   const outputs = { stdout: () => stdout, stderr: () => stderr };
   return {
     pid: child.pid ?? 0,
-    /** Unix milliseconds. */
-    startedAtMs,
     ...outputs,
     hasExited: () => !running.has(child),
     /** It wrote something, or has ended; always so where some of its output is not read here. */

@@ -13,43 +13,28 @@ export function byMarket(events: Events): (market: string) => Events {
 
 const keyOf = (shard: number) => ({ key: `key-of-shard-${shard}`, secret: `secret-of-shard-${shard}` });
 
-interface FleetOptions {
-  readonly markets: number;
-  readonly timeoutSeconds: number;
-  readonly handoverSeconds: number;
-  /** What a shard does with its timers when it is stopped. */
-  readonly policy: 'delete' | 'handoff';
-  /** How long each shard may take for that; 8 s where nothing is said. */
-  readonly stopSeconds?: readonly number[];
-  readonly requestLifetimeSeconds?: number;
-}
-
-/** An exchange as a process, and the means to start shards against it. */
-export async function stageFleet(context: TestContext, options: FleetOptions) {
-  const { markets, timeoutSeconds, handoverSeconds, policy, stopSeconds = [] } = options;
-  const { requestLifetimeSeconds = 10 } = options;
+/** An exchange as a process, and the means to start shards against it; how long each may take for its stop. */
+export async function stageFleet(context: TestContext, markets: number, stopSeconds: readonly number[]) {
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
-  writeFileSync(keyFile, JSON.stringify([0, 1, 2, 3].map(keyOf)));
+  writeFileSync(keyFile, JSON.stringify([0, 1, 2].map(keyOf)));
   const flags = ['--keys', keyFile, '--event-log', eventLog];
   const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', ...flags]);
   const names = Array.from({ length: markets }, (_, index) => `M${index}_USDT`);
-  const configOf = (index: number, count: number) => ({
-    // While shards disagree about their number, 3 or 4, they use up to 5/4 of this: that must fit into the limit.
-    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare: 0.75, requestLifetimeSeconds },
-    defaults: { timeoutSeconds },
-    shard: { index, count, handoverSeconds },
-    shutdown: { policy, budgetSeconds: stopSeconds[index] ?? 8 },
-  });
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
-    const config = configOf(index, count);
+    const config = {
+      exchange: { nonce: 'window', budgetShare: 0.75 },
+      defaults: { timeoutSeconds: 60 },
+      shard: { index, count, handoverSeconds: 20 },
+      shutdown: { policy: 'handoff', budgetSeconds: stopSeconds[index] },
+    };
     const key = { ...keyOf(index), keyName: `shard-${index}.api-key` };
     const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config, ...key });
     await daemon.ready(180_000);
     return daemon;
   };
-  return { exchange, names, configOf, start, events: () => eventsIn(eventLog) };
+  return { exchange, names, start, events: () => eventsIn(eventLog) };
 }
 
 /** The markets that a daemon guards, by its status. */
