@@ -7,27 +7,18 @@ import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts
 import { until } from './started.ts';
 import { createVirtual } from './virtual.ts';
 
-interface Way {
-  /** How long a probe takes to the bot, and the answer back. */
-  readonly toMs: number;
-  readonly backMs: number;
-  readonly answer: ProbeAnswer;
-}
-
 const OK: ProbeAnswer = { kind: 'answered', status: 200 };
-const LATE: ProbeAnswer = { kind: 'failed', detail: 'no answer' };
 
-/** Bots with a URL in a virtual world; a way that is null hangs. In any network and on any host: `test/simulation`. */
+/** Bots with a URL in a virtual world; null hangs. In any network and on any host: `test/simulation`. */
 function watched({
   urls = () => [{ bot: 'default', at: 'http://bot/' }],
   everyMs = 5000,
-  way = (): Way | null => ({ toMs: 10, backMs: 10, answer: OK }),
+  latencyMs = 2,
+  answer = (): ProbeAnswer | null => OK,
 } = {}) {
   const world = createVirtual();
   const open: string[] = [];
   const timeouts: number[] = [];
-  let underWay = 0;
-  let most = 0;
   const evidence = createHttpEvidence({
     clock: world.clock,
     urls,
@@ -38,21 +29,10 @@ function watched({
       return {
         probe(timeoutMs, done) {
           timeouts.push(timeoutMs);
-          underWay += 1;
-          most = Math.max(most, underWay);
-          let over = false;
-          const end = (answer: ProbeAnswer) => {
-            if (over) return;
-            over = true;
-            underWay -= 1;
-            done(answer);
-          };
-          world.clock.after(timeoutMs, () => end(LATE));
-          const taken = way();
-          if (taken === null) return;
-          world.timeline.at(world.timeline.nowMs() + taken.toMs, () => {
-            world.later(taken.backMs, () => end(taken.answer));
-          });
+          const given = answer();
+          if (given === null)
+            world.clock.after(timeoutMs, () => done({ kind: 'failed', detail: 'no answer' }));
+          else world.later(latencyMs, () => done(given));
         },
         close() {
           open.splice(open.indexOf(url), 1);
@@ -61,12 +41,12 @@ function watched({
     },
   });
   const end = world.start(evidence);
-  return { ...world, end, open, timeouts, most: () => most };
+  return { ...world, end, open, timeouts };
 }
 
 describe('a URL of the bot', () => {
   test('that answers 200 is a beat of the moment that the probe was sent', () => {
-    const { said, timeline } = watched({ way: () => ({ toMs: 300, backMs: 400, answer: OK }) });
+    const { said, timeline } = watched({ latencyMs: 700 });
     timeline.runUntil(6000);
     expect(said.map(({ atMs, datedMs }) => [atMs, datedMs])).toEqual([
       [700, 0],
@@ -77,25 +57,22 @@ describe('a URL of the bot', () => {
   test.each([204, 299, 301, 404, 503])(
     'that answers %i is a beat only below 300, else it counts for nothing and is told once',
     (status) => {
-      const answer = { kind: 'answered', status } as const;
-      const { said, told, timeline } = watched({ way: () => ({ toMs: 1, backMs: 1, answer }) });
+      const { said, told, timeline } = watched({ answer: () => ({ kind: 'answered', status }) });
       timeline.runUntil(11_000);
       expect(said).toHaveLength(status < 300 ? 3 : 0);
       expect(told).toEqual(status < 300 ? [] : [`default: HTTP ${status}, not 2xx`]);
     },
   );
 
-  test('that hangs counts for nothing, has one probe at a time, and counts again when it answers', () => {
+  test('that hangs counts for nothing, and counts again when it answers', () => {
     let hangs = true;
-    const way = () => (hangs ? null : { toMs: 1, backMs: 1, answer: OK });
-    const { said, told, most, timeline } = watched({ way });
+    const { said, told, timeline } = watched({ answer: () => (hangs ? null : OK) });
     timeline.runUntil(20_000);
     expect(said).toEqual([]);
     hangs = false;
     timeline.runUntil(26_000);
     expect(said).toHaveLength(1);
     expect(told).toEqual(['default: no answer', 'default: -']);
-    expect(most()).toBe(1);
   });
 
   test.each([
@@ -110,8 +87,7 @@ describe('a URL of the bot', () => {
 
   test('that changes by a reload has a connection of its own, and after the end nothing is told any more', () => {
     let urls = ['a', 'b'].map((name) => ({ bot: name, at: `http://${name}/` }));
-    const way = () => ({ toMs: 10, backMs: 900, answer: OK });
-    const { open, said, timeline, end } = watched({ urls: () => urls, way });
+    const { open, said, timeline, end } = watched({ urls: () => urls, latencyMs: 910 });
     timeline.runUntil(1000);
     expect(open).toEqual(['http://a/', 'http://b/']);
     urls = [{ bot: 'b', at: 'http://c/' }];
