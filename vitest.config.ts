@@ -7,7 +7,7 @@ const OF_PROGRAM = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts'];
 
 /** A minute each, of computing at low priority or of waiting: the others run beside them. */
 const LONGEST =
-  /\/test\/(simulation\/(swarm|planted)|library\/package|process\/(first-steps|odd-answers))\.test\.ts$/;
+  /\/test\/(simulation\/(swarm|planted)|library\/package|process\/(first-steps|reload-files|exec))\.test\.ts$/;
 /** Most of their time they wait, for timers and for processes. */
 const WAITS = /\/test\/(process|liveness|operator)\//;
 

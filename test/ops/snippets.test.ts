@@ -25,7 +25,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "import { createClient, ERROR_CODES, isClientError } from 'killswitchd';": 'test/library/package.test.ts',
   "import { DEMO_KEY, startExchange } from 'killswitchd/simulator';": 'test/library/package.test.ts',
   "import { KillSwitch } from 'killswitchd/bot';": 'test/library/package.test.ts',
-  'with KillSwitch("unix:/run/killswitchd/control.sock") as kill_switch:': 'test/liveness/clients.test.ts',
+  'with KillSwitch("unix:/run/killswitchd/control.sock") as kill_switch:':
+    'test/liveness/bot-clients.test.ts',
   'with KillSwitch() as kill_switch:': 'test/process/recipes.test.ts',
   '    kill_switch = KillSwitch()': 'test/process/recipes.test.ts',
   '    kill_switch = KillSwitch(timeout_seconds=0.5)': 'test/process/recipes.test.ts',

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { writeFiles } from './daemon.ts';
 import { BOT, botSays, PROCESS, runs } from './exec-play.ts';
 import { beginGuard, guard, stageFor } from './harness.ts';
@@ -37,31 +37,30 @@ test.concurrent('renewals go on, and a stop ends the process, when the terminal 
   await eventually('the end of the daemon', 8000, () => !runs(Number(children)));
 });
 
-describe('renewals go on, and a stop is clean, when the reader of the log', { timeout: 60_000 }, () => {
+// Other outputs that nobody reads: `test/telemetry/sink.test.ts`.
+test('renewals go on, and a stop is clean, when nobody reads what exec writes to the journal', {
+  timeout: 60_000,
+}, async (context) => {
   /** Enough of them that their log fills a pipe within a few seconds. */
   const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
-
-  test.for(['dies', 'never reads what exec writes to the journal'])('%s', async (reader, context) => {
-    const isExec = reader !== 'dies';
-    const { exchange, daemon } = await beginGuard(context, {
-      markets,
-      timeoutSeconds: 5,
-      // One after the other, sixty markets would ask more of the round trip than of the log.
-      // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
-      config: {
-        log: { level: 'debug' },
-        liveness: isExec ? PROCESS : { mode: 'none' },
-        exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
-      },
-      ...(isExec ? { bot: BOT, stderr: 'unread' as const } : {}),
-    });
-    await firstRenewalsAfter(exchange, markets, 0);
-    if (isExec) await botSays(daemon, 'started');
-    else daemon.closeStdout();
-    expect(await longestGapDuring(exchange, markets, () => sleep(5000))).toBeLessThan(2000);
-    expect(await endBy(daemon)).toBe(0);
-    expect(await deletedIn(exchange)).toHaveLength(markets.length);
+  const { exchange, daemon } = await beginGuard(context, {
+    markets,
+    timeoutSeconds: 5,
+    bot: BOT,
+    stderr: 'unread',
+    // One after the other, sixty markets would ask more of the round trip than of the log.
+    // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
+    config: {
+      log: { level: 'debug' },
+      liveness: PROCESS,
+      exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
+    },
   });
+  await firstRenewalsAfter(exchange, markets, 0);
+  await botSays(daemon, 'started');
+  expect(await longestGapDuring(exchange, markets, () => sleep(5000))).toBeLessThan(2000);
+  expect(await endBy(daemon)).toBe(0);
+  expect(await deletedIn(exchange)).toHaveLength(markets.length);
 });
 
 test.concurrent('a daemon that stands still for longer than its timers last says each lapse once, and arms again at once', {

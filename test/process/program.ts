@@ -34,8 +34,6 @@ export interface RunOptions {
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Milliseconds from the start of the process to its end. */
-  readonly afterMs: number;
 }
 
 /** The real program as a process of its own. */
@@ -80,7 +78,6 @@ process.on('exit', () => {
 /** Starts `killswitchd` with these arguments. */
 export function runProgram(args: readonly string[], options: RunOptions = {}) {
   const { prefix = [], nodeOptions = ['--disable-sigusr1'] } = options;
-  const startedMs = performance.now();
   const command = [...prefix, process.execPath, ...nodeOptions, MAIN, ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: options.cwd ?? ROOT,
@@ -104,14 +101,8 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
     });
   if (options.stderr === 'unread') child.once('exit', readStderr);
   else readStderr();
-  let afterMs = 0;
-  child.once('exit', () => {
-    afterMs = performance.now() - startedMs;
-    running.delete(child);
-  });
-  const closed = once(child, 'close').then(
-    (): Exit => ({ code: child.exitCode, signal: child.signalCode, afterMs }),
-  );
+  child.once('exit', () => running.delete(child));
+  const closed = once(child, 'close').then((): Exit => ({ code: child.exitCode, signal: child.signalCode }));
   const outputs = { stdout: () => stdout, stderr: () => stderr };
   return {
     pid: child.pid ?? 0,
@@ -131,8 +122,6 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
           throw new Error(`${what}. It said:\n${said(outputs)}`);
         }),
       ]),
-    /** Closes the reading end of its standard output, as a reader does that dies. */
-    closeStdout: () => void child.stdout?.destroy(),
   };
 }
 
