@@ -5,7 +5,7 @@ import { asker, controlsOf } from './control.ts';
 import { beginGuard, guard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { linesOf, reloadBySignal, writeConfig } from './reloading.ts';
-import { deletedIn, firstRenewalsAfter, ofKind, type RunningExchange } from './simulated-exchange.ts';
+import { deletedIn, ofKind, type RunningExchange } from './simulated-exchange.ts';
 
 type Content = Readonly<Record<string, unknown>>;
 
@@ -112,20 +112,6 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     await exchange.clearFaults();
     write({});
     expect(await reload()).toMatchObject({ removed: ['DDD_USDT'] });
-  });
-
-  test('takes a replaced key over before the exchange refuses the old one', IN_TURN, async () => {
-    const { stage, exchange, daemon, reload } = await playing;
-    const next = 'the-secret-after-the-rotation';
-    await exchange.end();
-    writeFileSync(daemon.secretFile, `${next}\n`);
-    expect(await reload()).toMatchObject({ result: 'applied', added: [], removed: [], changed: [] });
-    const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: next });
-    await firstRenewalsAfter(changed, MARKETS, 0);
-    expect(ofKind(await changed.events(), 'request-refused')).toEqual([]);
-    expect(daemon.logged('secrets-changed')).toHaveLength(1);
-    expect(await reload()).toEqual(UNCHANGED);
-    expect(daemon.stdout()).not.toContain(next);
   });
 
   test('that would take most markets out is refused, and says what to write else', IN_TURN, async () => {

@@ -54,11 +54,11 @@ export async function connectTo(program: Program) {
     program.signal('SIGKILL');
     return program.exit();
   };
-  return exchangeAt(url, end, program.pid);
+  return exchangeAt(url, end);
 }
 
-/** The control endpoints of an exchange in the process `pid`; `end` kills it. */
-export function exchangeAt(url: string, end: () => Promise<unknown>, pid = process.pid) {
+/** The control endpoints of an exchange; `end` kills it. */
+export function exchangeAt(url: string, end: () => Promise<unknown>) {
   let known: Events = [];
   /** What is known already is not asked for again; `waitMs`: waits so long for something new. */
   const events = async (waitMs = 0): Promise<Events> => {
@@ -70,7 +70,6 @@ export function exchangeAt(url: string, end: () => Promise<unknown>, pid = proce
   };
   return {
     url,
-    pid,
     /** Kills it: its connections break, and nobody listens any more. */
     end,
     /** Everything that happened so far, oldest first. */
