@@ -106,28 +106,20 @@ describe('nothing is asked for that does not exist', () => {
     ]);
   });
 
-  test('by the sentences of an alert', async () => {
+  test('by the sentences of an alert, or a condition in them', async () => {
     const { labelsOf, metricNames } = await telemetryTables();
-    const metrics = JSON.stringify(alerts.map(({ annotations }) => annotations)).match(/\bkillswitch_\w+/g);
-    expect(metrics?.filter((name) => !metricNames.has(name))).toEqual([]);
-    const targets = ['instance', 'job', 'namespace', 'account'];
     for (const { alert, expr, annotations } of alerts) {
-      const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
-      const said = [...JSON.stringify(annotations).matchAll(/\$labels\.(\w+)/g)];
-      const strange = said.filter(([, label = '']) => ![...own, ...targets].includes(label));
-      expect(strange, alert).toEqual([]);
+      const text = JSON.stringify(annotations);
+      const metrics = text.match(/\bkillswitch_\w+/g) ?? [];
+      expect(metrics.filter((name) => !metricNames.has(name))).toEqual([]);
+      const said = [...text.matchAll(/\$labels\.(\w+)/g)].map(([, label = '']) => label);
+      expect(
+        said.filter((label) => !labelsWith(expr, labelsOf).includes(label)),
+        alert,
+      ).toEqual([]);
+      for (const [, label = '', value = ''] of text.matchAll(/\beq \$labels\.(\w+) \\"(\w+)\\"/g))
+        expect(CLOSED_LABELS.flatMap((set) => (set.label === label ? set.values : []))).toContain(value);
     }
-  });
-
-  test('by a condition in the sentences of an alert', () => {
-    const asked = alerts.flatMap(({ annotations }) => [
-      ...JSON.stringify(annotations).matchAll(/\beq \$labels\.(\w+) \\"(\w+)\\"/g),
-    ]);
-    expect(asked.length).toBeGreaterThan(0);
-    const values = ({ label }: { label: string }) =>
-      CLOSED_LABELS.filter((set) => set.label === label).flatMap((set) => set.values);
-    const strange = asked.filter(([, label = '', value = '']) => !values({ label }).includes(value));
-    expect(strange.map(([text]) => text)).toEqual([]);
   });
 });
 
@@ -166,21 +158,8 @@ describe('every alert', () => {
   });
 });
 
-describe('the examples', () => {
-  interface Route {
-    readonly receiver?: string;
-    readonly matchers?: readonly string[];
-    readonly routes?: readonly Route[];
-  }
-  const alertmanager = parse(readDeployed(ALERTMANAGER)) as {
-    readonly route: Route & { readonly group_by: readonly string[] };
-    readonly receivers: readonly { readonly name: string }[];
-    readonly inhibit_rules: readonly Readonly<
-      Record<'source_matchers' | 'target_matchers' | 'equal', readonly string[]>
-    >[];
-  };
-
-  test('load the rules beside them, and ask Grafana as often as is scraped', () => {
+describe('the example of', () => {
+  test('Prometheus loads the rules beside it, and Grafana asks as often as is scraped', () => {
     const { rule_files, global } = parse(readDeployed(PROMETHEUS)) as {
       rule_files: string[];
       global: { scrape_interval: string };
@@ -191,32 +170,25 @@ describe('the examples', () => {
     });
   });
 
-  test('route and hold back only alerts that there are', () => {
-    const { route, receivers, inhibit_rules } = alertmanager;
-    const routes = [route, ...(route.routes ?? [])];
-    expect(receivers.map(({ name }) => name).toSorted()).toEqual(
-      routes.map(({ receiver }) => receiver ?? '').toSorted(),
-    );
-    const matchers = [
-      ...routes.flatMap(({ matchers: own = [] }) => own),
-      ...inhibit_rules.flatMap((rule) => [...rule.source_matchers, ...rule.target_matchers]),
-    ];
-    const alternatives = matchers.flatMap(alternativesOf);
-    expect(alternatives.length).toBeGreaterThan(8);
-    const idle = alternatives.filter((one) => named([one]).length === 0);
-    expect(idle).toEqual([]);
-    expect(matchers).toContain('severity="critical"');
-  });
-
-  test('group and compare alerts by labels that they have', async () => {
+  test('Alertmanager names only alerts that there are, and labels that they have', async () => {
+    type Matching = Readonly<Record<string, readonly string[]>>;
     const { labelsOf } = await telemetryTables();
-    const { route, inhibit_rules } = alertmanager;
+    const { route, inhibit_rules } = parse(readDeployed(ALERTMANAGER)) as {
+      route: { routes: Matching[]; group_by: string[] };
+      inhibit_rules: Matching[];
+    };
     expect(route.group_by.filter((label) => !TARGET_LABELS.includes(label))).toEqual([]);
-    for (const { source_matchers, target_matchers, equal } of inhibit_rules) {
-      for (const { alert, expr } of named([...source_matchers, ...target_matchers].flatMap(alternativesOf))) {
-        const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
-        const strange = equal.filter((label) => ![...own, ...TARGET_LABELS].includes(label));
-        expect(strange, alert).toEqual([]);
+    for (const { equal = [], ...matching } of [...route.routes, ...inhibit_rules]) {
+      for (const branch of [matching['matchers'], matching['source_matchers'], matching['target_matchers']]
+        .flatMap((all) => all ?? [])
+        .flatMap(alternativesOf)) {
+        const found = alerts.filter(({ alert }) => new RegExp(`^(${branch})$`).test(alert));
+        expect(found, branch).not.toEqual([]);
+        for (const { alert, expr } of found)
+          expect(
+            equal.filter((label) => !labelsWith(expr, labelsOf).includes(label)),
+            alert,
+          ).toEqual([]);
       }
     }
   });
@@ -230,6 +202,8 @@ function alternativesOf(matcher: string): string[] {
   return inner === undefined ? pattern.split('|') : inner.split('|').map((tail) => head + tail);
 }
 
-/** The alerts that one of these branches names. */
-const named = (branches: readonly string[]) =>
-  alerts.filter(({ alert }) => branches.some((branch) => new RegExp(`^(${branch})$`).test(alert)));
+/** The labels that an alert with this expression has. */
+const labelsWith = (expr: string, labelsOf: ReadonlyMap<string, readonly string[]>): string[] => [
+  ...namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']),
+  ...TARGET_LABELS,
+];
