@@ -52,6 +52,8 @@ describe.each(DASHBOARDS)('%s', (path) => {
         .map(({ metric }) => `${where}: ${metric}`),
     );
     expect(loose).toEqual([]);
+    const alerts = expressionsOf(dashboard).find(({ where }) => where === 'Firing alerts A')?.expr;
+    expect(alerts).toContain('alertname!="KillswitchWatchdog"');
   });
 
   test('asks by variables that it has, and for counters as rates over a time that fits the scrapes', () => {
