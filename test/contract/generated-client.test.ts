@@ -54,24 +54,20 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function bodyOf(name: OperationName, fields: Fields): Fields {
+function ask(name: OperationName, fields: Fields) {
   const { authentication, path } = OPERATIONS[name];
-  return authentication === 'signed' ? { ...fields, request: path, nonce: nextNonce() } : fields;
+  if (authentication === 'none') return client[name]();
+  const signed = { ...fields, request: path, nonce: nextNonce() };
+  return client[name](authentication === 'signed' ? signed : fields);
 }
-
-const ask = (name: OperationName, fields: Fields) =>
-  OPERATIONS[name].authentication === 'none' ? client[name]() : client[name](bodyOf(name, fields));
 
 describe('a client that a generator made of docs/openapi/exchange.yaml', () => {
   it.each(NAMES)('calls %s, and is answered as the document says', async (name) => {
     const { path, method } = OPERATIONS[name];
-    const { requestBody, responses } = document.of(path, method.toLowerCase());
-    const fits = (body: typeof requestBody, value: unknown) =>
-      expect(body && ajv.validate(schemaOf(body), value), ajv.errorsText()).toBe(true);
-    if (requestBody !== undefined) fits(requestBody, bodyOf(name, fieldsOf(name)));
     const { status, data } = await ask(name, fieldsOf(name));
     expect({ status, data }).toMatchObject({ status: 200 });
-    fits(responses['200'], data);
+    const { 200: described } = document.of(path, method.toLowerCase()).responses;
+    expect(described && ajv.validate(schemaOf(described), data), ajv.errorsText()).toBe(true);
   });
 
   it('is refused with the error object of the document', async () => {
