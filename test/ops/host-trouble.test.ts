@@ -1,10 +1,20 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  globSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, type TestContext, test } from 'vitest';
 import { stageFor } from '../process/harness.ts';
-import { eventually, sleep } from '../process/program.ts';
+import { endBy, eventually, sleep } from '../process/program.ts';
 import { longestGapDuring, ofKind } from '../process/simulated-exchange.ts';
 
 /** Mounts a file system that does not answer; whatever waits for it is freed with the test. */
@@ -104,3 +114,86 @@ test.concurrent.for([
     expect((await daemon.exit(10_000)).code).toBe(0);
   },
 );
+
+test('a log on a full disk comes back when there is room, whole, and errors go to standard error meanwhile', async (context) => {
+  const stage = stageFor(context);
+  const disk = join(stage.directory, 'disk');
+  mkdirSync(disk);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk]);
+  const log = join(disk, 'log');
+  const descriptor = openSync(log, 'a');
+  context.onTestFinished(() => {
+    closeSync(descriptor);
+    execFileSync('umount', ['-l', disk]);
+  });
+  const exchange = await stage.exchangeProcess();
+  const markets = ['AAA_USDT', 'BBB_USDT'];
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    // Of one market alone it would not be an outage.
+    markets: markets.map((market) => ({ market, timeoutSeconds: 5 })),
+    config: { log: { level: 'debug' } },
+    stdout: descriptor,
+  });
+  const lines = () => readFileSync(log, 'utf8').split('\n').slice(0, -1);
+  await eventually('a renewal in the log', 15_000, () => lines().length > 20);
+
+  const filler = join(disk, 'filler');
+  const { bavail, bsize } = statfsSync(disk);
+  writeFileSync(filler, Buffer.alloc(bavail * bsize));
+  const gapMs = await longestGapDuring(exchange, markets, async () => {
+    await sleep(4000);
+    const full = lines().length;
+    await sleep(1500);
+    expect(lines().length).toBe(full);
+  });
+  expect(gapMs).toBeLessThan(3000);
+  await exchange.addFaults({ kind: 'hang', mode: 'drop' });
+  await eventually('the outage on standard error', 10_000, () => daemon.stderr().includes('"outage-began"'));
+  await exchange.clearFaults();
+
+  rmSync(filler);
+  await eventually('the end of the outage in the log', 10_000, () =>
+    lines().join().includes('"outage-ended"'),
+  );
+  expect(lines().filter((line) => !/^\{.*\}$/.test(line))).toEqual([]);
+  expect(lines().join()).toContain('"outage-began"');
+  expect(await endBy(daemon)).toBe(0);
+});
+
+/** Where Debian's package `faketime` puts it. */
+const [LIBRARY] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1');
+
+test('the wall clock is set by hours under the running daemon, and no renewal is late', async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchangeProcess();
+  const clockFile = join(stage.directory, 'clock');
+  const setBy = (seconds: number) => writeFileSync(clockFile, `${seconds < 0 ? '' : '+'}${seconds}\n`);
+  setBy(0);
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: [{ market: 'AAA_USDT', timeoutSeconds: 10 }],
+    env: {
+      LD_PRELOAD: LIBRARY ?? 'faketime is not installed',
+      FAKETIME_TIMESTAMP_FILE: clockFile,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    },
+  });
+  await daemon.ready();
+  const gapMs = await longestGapDuring(exchange, ['AAA_USDT'], async () => {
+    for (const seconds of [3600, -3600, 0, 300, -300]) {
+      setBy(seconds);
+      await sleep(4000);
+    }
+  });
+  await daemon.ready();
+
+  expect(daemon.logged('clock-step').length).toBeGreaterThanOrEqual(5);
+  // The cadence at T = 10 is 1 s; a timer would have lapsed after 10.
+  expect(gapMs).toBeLessThan(3000);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+  expect([daemon.logged('lapsed'), daemon.logged('overdue')]).toEqual([[], []]);
+  expect(await endBy(daemon)).toBe(0);
+  expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
+});
