@@ -122,6 +122,8 @@ export function runProgram(args: readonly string[], options: RunOptions = {}) {
           throw new Error(`${what}. It said:\n${said(outputs)}`);
         }),
       ]),
+    /** Closes the reading end of its standard output, as a reader does that dies. */
+    closeStdout: () => void child.stdout?.destroy(),
   };
 }
 

@@ -6,6 +6,8 @@ import { readFile, readFileSync } from 'node:fs';
  * SIGUSR2 it does what stands in the file that the variable SABOTAGE names.
  */
 export type Sabotage =
+  /** Something keeps the event loop for so long. */
+  | { readonly kind: 'block'; readonly ms: number }
   /** Every thread of libuv waits for a pipe that nobody writes, as for a file system that is dead. */
   | { readonly kind: 'hang-threads'; readonly pipe: string }
   /** A fault of the program itself: an error that nobody catches, or a promise that nobody handles. */
@@ -13,6 +15,9 @@ export type Sabotage =
 
 function carryOut(sabotage: Sabotage): void {
   switch (sabotage.kind) {
+    case 'block':
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, sabotage.ms);
+      return;
     case 'hang-threads':
       execFileSync('mkfifo', [sabotage.pipe]);
       for (let thread = 0; thread < 64; thread += 1) readFile(sabotage.pipe, () => undefined);

@@ -155,3 +155,9 @@ export async function longestGapDuring(
   const events = await exchange.events();
   return Math.max(...markets.map((market) => longestGapMs(events, market, fromMs, toMs)));
 }
+
+/** Whether a timer was made or lengthened after it had been deleted. */
+export function renewedAfterDelete(events: Events, market: string): boolean {
+  const deleted = ofKind(events, 'timer-deleted', market)[0];
+  return deleted !== undefined && renewalsOf(events, market).some((atMs) => atMs > deleted.atMs);
+}

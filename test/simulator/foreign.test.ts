@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { send, signedText } from './raw-client.ts';
 import { PATHS, rowsOf, runServer } from './trader.ts';
 
-/** A library for the live exchange, recorded from itself, or written down from its source where that is PHP or C#. */
+/** A library for the live exchange, recorded from itself, or written down from its source where that is Go, PHP or C#. */
 interface Sender {
   /** All that it sends but key, payload and signature. */
   readonly headers: string;
@@ -26,6 +26,21 @@ const SENDERS: Readonly<Record<string, Sender>> = {
     payload: (path, fields) => `{${fields.slice(1)},"request":"${path}","nonce":NONCE,"nonceWindow":true}`,
     body: (payload) => payload.replaceAll('":', '": ').replaceAll(',"', ', "'),
   },
+  // The exchange's own command line.
+  CLI: {
+    headers: `accept: application/json | user-agent: cli/1.0.0 | ${JSON_TYPE} | accept-language: * | sec-fetch-mode: cors | accept-encoding: gzip, deflate`,
+    payload: (path, fields) => `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}`,
+  },
+  // An asynchronous library for Python, which leaves the window out and sends the nonce as text.
+  AIOHTTP: {
+    headers: `accept: */* | ${JSON_TYPE} | user-agent: Python/3.11 aiohttp/3.14`,
+    payload: (path, fields) => `{"request":"${path}","nonce":"NONCE"${fields}}`,
+  },
+  // The exchange's own library for Go.
+  GO: {
+    headers: `user-agent: Go-http-client/1.1 | ${JSON_TYPE} | accept-encoding: gzip`,
+    payload: (path, fields) => `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}`,
+  },
   // The exchange's own library for PHP, whose body is the JSON that it has signed with the slashes escaped.
   PHP: {
     headers: `user-agent: GuzzleHttp/7 | ${JSON_TYPE}`,
@@ -39,6 +54,7 @@ const SENDERS: Readonly<Record<string, Sender>> = {
   },
 };
 
+/** What the words in the table stand for. */
 const FIELDS: Readonly<Record<string, string>> = {
   BUY: ',"market":"BTC_USDT","side":"buy","amount":"0.01"',
   SELL_NUMBER: ',"market":"BTC_USDT","side":"sell","amount":0.01',
@@ -77,8 +93,13 @@ PYTHON | buys at the market | stockMarket | BUY | 200 | order buy
 PYTHON | sells a number | stockMarket | SELL_NUMBER,"clientOrderId":"py-1" | 200 | order sell py-1
 PYTHON | sets the timer | killSwitch | SYNC,"timeout":"60","types":["spot"] | 200 | timer ["spot"]
 PYTHON | deletes the timer | killSwitch | SYNC,"timeout":null | 200 | empty
-PYTHON | sets the timer with a number | killSwitch | SYNC,"timeout":60 | 200 | timer null
-PYTHON | reads the hashrate | hashrate | ,"account":"rig" | 200 | hashrate
+CLI | buys at the market | stockMarket | BUY | 200 | order buy
+CLI | sets the timer with a number | killSwitch | SYNC,"timeout":60 | 200 | timer null
+CLI | makes an address | newAddress | ,"ticker":"USDT","network":"TRC20" | 201 | address
+CLI | reads the hashrate | hashrate | ,"account":"rig" | 200 | hashrate
+AIOHTTP | buys at the market | stockMarket | BUY,"clientOrderId":"aio-1" | 200 | order buy aio-1
+GO | buys at the market | stockMarket | BUY | 200 | flags buy
+GO | sets the timer | killSwitch | SYNC,"timeout":"120","types":["spot"] | 200 | timer ["spot"]
 PHP | buys at the market | stockMarket | BUY,"clientOrderId":"php-1" | 200 | flags buy php-1
 PHP | sets the timer without types | killSwitch | SYNC,"timeout":"60","types":[] | 200 | timer null
 PHP | withdraws | withdrawPay | TO,"uniqueId":"php-1" | 201 | empty
@@ -98,6 +119,7 @@ function nonceOfNow(): string {
   return String(lastNonce);
 }
 
+// Each with a nonce and a signature of now, and in a connection of its own.
 test.each(rowsOf(TABLE))('%s %s', async (sender, _does, name, given, status, reads) => {
   const { headers, payload, body = (text) => text } = SENDERS[sender] ?? expect.fail(sender);
   const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
