@@ -9,7 +9,7 @@ const SEEDS = [3, 17, 63, 75];
 
 function logOf(seed: number): string {
   const lines: string[] = [];
-  runPlan(planOf(seed), { onLine: (line) => lines.push(line) });
+  runPlan(planOf(seed), (line) => lines.push(line));
   return lines.join('\n');
 }
 

@@ -28,8 +28,6 @@ interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
   readonly server: Pick<SimulatedServer, 'nowMs' | 'toTrueMs'>;
 }
 
-const MOST_VIOLATIONS = 20;
-
 /** One judge for each kind of promise. */
 function appoint(court: Court): readonly Listener[] {
   const strays = createStrayJudge(court);
@@ -55,7 +53,7 @@ export type Judge = ReturnType<typeof createJudge>;
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
 export function createJudge({ plan, running, timeline: { nowMs }, server }: JudgedWorld) {
-  const violations: Violation[] = [];
+  let violation: Violation | null = null;
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
   const truthOf = (market: string | null) => (market === null ? undefined : byName.get(market));
@@ -63,7 +61,7 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
   const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
   const log = createWireLog(nowMs);
   const blame: Court['blame'] = (invariant, text) => {
-    if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
+    violation ??= { invariant, atMs: nowMs(), text };
   };
   const sides = { plan, running, nowMs, serverNowMs: server.nowMs };
   const judges = appoint({ ...sides, truths, truthOf, evidence, intents, log, blame });
@@ -120,7 +118,8 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
   }
 
   return {
-    violations: violations as readonly Violation[],
+    /** The first promise that was broken. */
+    violation: () => violation,
     /** Requests written by all of them. */
     requests: () => requests,
     onStart(by: Incarnation): void {

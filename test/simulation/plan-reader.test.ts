@@ -1,13 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { calm, daemon, fault, market } from './calm.ts';
 import type { FaultKind } from './plan.ts';
-import { parsePlan, printPlan } from './plan-reader.ts';
+import { parsePlan } from './plan-reader.ts';
 import { planOf } from './shapes.ts';
-
-const problemOf = (input: unknown) => {
-  const parsed = parsePlan(input);
-  return parsed.ok ? null : parsed.problem;
-};
 
 const struck = (kind: FaultKind, target: number, sizeMs = 0) =>
   calm({ faults: [fault({ kind, target, sizeMs })] });
@@ -16,12 +11,8 @@ describe('a plan', () => {
   it('of any seed is read back as it was written', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const plan = planOf(seed);
-      expect(parsePlan(JSON.parse(printPlan(plan)))).toEqual({ ok: true, plan });
+      expect(parsePlan(JSON.parse(JSON.stringify(plan)))).toEqual(plan);
     }
-  });
-
-  it('may say what it found', () => {
-    expect(problemOf({ found: 'a bug', ...calm() })).toBeNull();
   });
 
   it.each([
@@ -43,6 +34,6 @@ describe('a plan', () => {
     [struck('neighbour', 0), 'plan/faults/0/target must be from -1 to -1 for neighbour'],
     [struck('delay', -1, 10_001), 'plan/faults/0/sizeMs must be from 0 to 10000 for delay'],
   ])('%j is refused: %s', (input, sentence) => {
-    expect(problemOf(input)).toContain(sentence);
+    expect(parsePlan(input)).toContain(sentence);
   });
 });

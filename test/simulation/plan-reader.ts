@@ -73,20 +73,11 @@ const PLAN = record({
 });
 export interface Plan extends Readonly<Static<typeof PLAN>> {}
 
-/** The plan that a text from outside holds, or a sentence that says what is wrong with it. */
-type ParsedPlan =
-  | { readonly ok: true; readonly plan: Plan }
-  | { readonly ok: false; readonly problem: string };
-
 const isPlan = new Ajv({ formats: { market: isMarketName } }).compile<Plan>(PLAN);
 
-/** Reads a plan in the form of the type `Plan`: every field given, none unknown, every target within range. */
-export function parsePlan(input: unknown): ParsedPlan {
-  const problem = isPlan(input) ? findContradiction(input) : describeMisfit();
-  return problem === null ? { ok: true, plan: input as Plan } : { ok: false, problem };
-}
-
-function describeMisfit(): string {
+/** Reads a plan: every field given, none unknown, every target within range. Or says in a sentence what is wrong. */
+export function parsePlan(input: unknown): Plan | string {
+  if (isPlan(input)) return findContradiction(input) ?? input;
   const [wrong] = isPlan.errors ?? [];
   const more = wrong?.params.allowedValues?.join(', ') ?? wrong?.params.additionalProperty;
   return `plan${wrong?.instancePath} ${wrong?.message}${more === undefined ? '' : `: ${more}`}`;
@@ -133,27 +124,7 @@ export const KEPT_PLANS = new URL('plans/', import.meta.url);
 
 /** One of them, by its file. Throws where it is no plan. */
 export function readKeptPlan(name: string): Plan {
-  const parsed = parsePlan(JSON.parse(readFileSync(new URL(name, KEPT_PLANS), 'utf8')));
-  if (!parsed.ok) throw new Error(parsed.problem);
-  return parsed.plan;
-}
-
-const LINE_WIDTH = 110;
-
-/** A plan as JSON for a file: a line for each field, market, daemon and fault, as the formatter would set it. */
-export function printPlan(plan: Plan): string {
-  const fields = Object.entries(plan).map(([name, value]) => {
-    const start = `  ${JSON.stringify(name)}: `;
-    if (!Array.isArray(value)) return start + JSON.stringify(value);
-    const items = value.map(printItem);
-    const line = `${start}[${items.join(', ')}]`;
-    return line.length < LINE_WIDTH ? line : `${start}[\n    ${items.join(',\n    ')}\n  ]`;
-  });
-  return `{\n${fields.join(',\n')}\n}\n`;
-}
-
-/** Names hold no brackets: a space beside one is of the layout. */
-function printItem(item: object): string {
-  const spaced = JSON.stringify(item, null, 1).replaceAll(/\n */g, ' ');
-  return spaced.replaceAll(/(?<=\[) | (?=\])/g, '');
+  const plan = parsePlan(JSON.parse(readFileSync(new URL(name, KEPT_PLANS), 'utf8')));
+  if (typeof plan === 'string') throw new Error(plan);
+  return plan;
 }

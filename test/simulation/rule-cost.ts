@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { paragraph, table } from '../docs/markdown.ts';
-import type * as Compare from './compare-report.ts';
-import { freshSeed } from './main.ts';
+import type * as Compare from './compare.ts';
+import { COMPARED_TIMEOUTS_SECONDS } from './compare.ts';
 import { RULES } from './planted.ts';
 import { importPlanted } from './planting.ts';
-import { runSwarm } from './threads.ts';
+import { freshSeed, runSwarm } from './threads.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
@@ -16,7 +16,8 @@ import { runSwarm } from './threads.ts';
 const DOC = new URL('../../docs/simulation.md', import.meta.url);
 /** What `--doc` replaces. */
 const BLOCK = /(<!-- rule cost -->)[^]*(<!-- \/rule cost -->)/;
-const TIMEOUTS = [5, 15, 60, 600];
+/** The rule draws nothing at random: one life shows all of it. */
+const OUTAGES = { samples: 1, phases: 12, lives: 1, seed: 1, roundTripMs: 100 };
 
 const { values: flags } = parseArgs({
   options: {
@@ -33,17 +34,18 @@ type Measured = Awaited<ReturnType<typeof measure>>;
 /** Without the rule of this name; with all of them where none is given. */
 async function measure(planted?: string) {
   const [firstSeed = 0, seeds = 0, threads = 0] = [flags.seed, flags.seeds, flags.jobs].map(Number);
-  const { failing, requests } = await runSwarm({ firstSeed, seeds, threads, shrinks: false, planted });
-  const { compared } = await (planted === undefined
-    ? import('./compare-report.ts')
-    : importPlanted<typeof Compare>('compare-report.ts', planted));
-  const { timeouts } = compared({ alone: true, samples: 1, seed: 1, roundTripMs: 100 });
+  const { failing, requests } = await runSwarm({ firstSeed, seeds, threads, planted });
+  const { compareAt, PRODUCTION_RULE } = await (planted === undefined
+    ? import('./compare.ts')
+    : importPlanted<typeof Compare>('compare.ts', planted));
   return {
     broken: failing.length,
     first: failing[0]?.violation.invariant ?? '',
     requests,
     /** The longest outage that is survived at the worst moment, as a share of T. */
-    survivals: timeouts.flatMap(({ rules }) => rules.map(({ survival }) => survival)),
+    survivals: COMPARED_TIMEOUTS_SECONDS.flatMap((seconds) =>
+      compareAt(seconds, OUTAGES, [PRODUCTION_RULE]).rows.map(({ survival }) => survival),
+    ),
   };
 }
 
@@ -65,7 +67,7 @@ const head = [
   'Seeds',
   'First promise',
   'Requests',
-  ...TIMEOUTS.map((seconds) => `T = ${seconds} s`),
+  ...COMPARED_TIMEOUTS_SECONDS.map((seconds) => `T = ${seconds} s`),
 ];
 const rows = [row('nothing', whole)];
 for (const { name } of rules) rows.push(row(name, await measure(name)));

@@ -8,13 +8,6 @@ import { type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './pl
 import { createServer, LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
 import { createTimeline, type Timeline } from './virtual-clock.ts';
 
-export interface RunOptions {
-  /** Gets every line of the event log, in order: notices of the daemons and events of the exchange. */
-  readonly onLine?: (line: string) => void;
-  /** Ends the run within a simulated second of the first broken promise: what follows from it is not looked at. */
-  readonly first?: boolean;
-}
-
 export type RunResult = ReturnType<typeof runPlan>;
 
 /** How often a run looks whether it is over. */
@@ -30,10 +23,10 @@ const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate'
 /**
  * Runs one plan on virtual time: the production core, keeper, signing, nonces, decoding and classifying against the
  * simulated exchange. Faults until `faultyMs`, then none, and everything must be armed again within a bound. A run is a
- * function of its plan.
+ * function of its plan, and ends within a simulated second of the first broken promise. `onLine` gets every line of the
+ * event log: notices of the daemons and events of the exchange.
  */
-export function runPlan(plan: Plan, options: RunOptions = {}) {
-  const { onLine, first = false } = options;
+export function runPlan(plan: Plan, onLine?: (line: string) => void) {
   const timeline = createTimeline(0);
   const { nowMs } = timeline;
   const running = new Map<number, Incarnation>();
@@ -69,7 +62,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}) {
   /** False where the run is over before that moment. */
   function runUntil(trueMs: number): boolean {
     while (nowMs() < trueMs) {
-      if (first && judge.violations.length > 0) return false;
+      if (judge.violation() !== null) return false;
       timeline.runUntil(Math.min(trueMs, nowMs() + LOOK_MS));
     }
     return true;
@@ -86,15 +79,14 @@ export function runPlan(plan: Plan, options: RunOptions = {}) {
     const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
     if (runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs(plan))) judge.onEnd();
   }
-  const crash: Violation[] = [];
+  let crash: Violation | null = null;
   try {
     runToTheEnd();
   } catch (error) {
     // It would have ended a process.
-    crash.push({ invariant: 'uncaught error', atMs: nowMs(), text: String(error) });
+    crash = { invariant: 'uncaught error', atMs: nowMs(), text: String(error) };
   }
-  const violations = [...judge.violations, ...crash];
-  return { violations, simulatedMs: nowMs(), requests: judge.requests() };
+  return { violation: judge.violation() ?? crash, simulatedMs: nowMs(), requests: judge.requests() };
 }
 
 /** A tight budget arms one market after the other, and renews the rest meanwhile. */

@@ -1,12 +1,5 @@
 import type { Violation } from './court.ts';
-import {
-  FAULTS,
-  type Fault,
-  type Plan,
-  type PlannedDaemon,
-  type PlannedMarket,
-  type Struck,
-} from './plan.ts';
+import { FAULTS, type Fault, type Plan, type PlannedDaemon, type PlannedMarket } from './plan.ts';
 
 /** Runs a plan and returns the violation that is looked for, or null where it does not come about. */
 export type Finder = (plan: Plan) => Violation | null;
@@ -18,120 +11,87 @@ export interface Shrunk {
   readonly runs: number;
 }
 
-/** Tries a simpler plan; true where it still fails, and then it is the plan from now on. */
-type Attempt = (candidate: Plan) => boolean;
-
 /**
  * Looks for the simplest plan that still breaks the same promise: fewer faults first, then fewer markets, daemons and
  * bots, a shorter run, shorter and total faults, and a plainer world; round by round until nothing more comes off or
  * `mostRuns` plans were run. Null where the plan does not fail to begin with.
  */
-export function shrinkPlan(plan: Plan, find: Finder, mostRuns = 400): Shrunk | null {
-  const first = find(plan);
+export function shrinkPlan(given: Plan, find: Finder, mostRuns = 400): Shrunk | null {
+  const first = find(given);
   if (first === null) return null;
-  let best: Shrunk = { plan, violation: first, runs: 1 };
-  let runs = 1;
-  const attempt: Attempt = (candidate) => {
-    if (runs >= mostRuns) return false;
+  let [plan, violation, runs] = [given, first, 1];
+  /** Tries a simpler plan: where it still fails, it is the plan from now on. */
+  function attempt(candidate: Plan): void {
+    if (runs >= mostRuns || JSON.stringify(candidate) === JSON.stringify(plan)) return;
     runs += 1;
-    const violation = find(candidate);
-    if (violation === null) return false;
-    best = { plan: candidate, violation, runs };
-    return true;
-  };
-  for (let before: Plan | null = null; before !== best.plan && runs < mostRuns; ) {
-    before = best.plan;
-    cutShort(best, attempt);
-    const current = () => best.plan;
-    for (const what of ['faults', 'markets', 'daemons'] as const) dropSome(current, attempt, what);
-    for (const simpler of PLAINER) tryPatch(current, attempt, simpler);
-    for (let index = 0; index < best.plan.faults.length; index += 1)
-      for (const simpler of PLAINER_FAULTS)
-        tryPatch(current, attempt, (plan) => ({
-          ...plan,
-          faults: plan.faults.map((fault, place) => (place === index ? simpler(fault) : fault)),
-        }));
+    const found = find(candidate);
+    if (found !== null) [plan, violation] = [candidate, found];
   }
-  return { ...best, runs };
+  for (let before: Plan | null = null; before !== plan && runs < mostRuns; ) {
+    before = plan;
+    attempt(cutShort(plan, violation.atMs));
+    // Half of the items, then quarters, and at last one after the other ("ddmin").
+    for (const what of ['faults', 'markets', 'daemons'] as const)
+      for (let size = Math.ceil(plan[what].length / 2); size >= 1; size = Math.floor(size / 2))
+        for (let from = plan[what].length - size; from > -size; from -= size)
+          attempt(without(plan, what, Math.max(0, from), from + size));
+    for (const simpler of PLAINER) attempt(simpler(plan));
+    for (const place of plan.faults.keys())
+      for (const simpler of PLAINER_FAULTS)
+        attempt({ ...plan, faults: replaced(plan.faults, place, simpler) });
+  }
+  return { plan, violation, runs };
+}
+
+function replaced(faults: readonly Fault[], place: number, simpler: (fault: Fault) => Fault): Fault[] {
+  return faults.map((fault, index) => (index === place ? simpler(fault) : fault));
 }
 
 /** What happens after the violation cannot have brought it about. */
-function cutShort({ plan, violation }: Shrunk, attempt: Attempt): void {
-  const faults = plan.faults.filter(({ atMs }) => atMs <= violation.atMs);
-  const lastMs = faults.reduce((most, { atMs, forMs }) => Math.max(most, atMs + forMs), 0);
-  for (const endMs of [lastMs, violation.atMs]) {
-    const faultyMs = Math.ceil(endMs / 1000) * 1000 + 1000;
-    const candidate = {
-      ...plan,
-      faultyMs: Math.min(plan.faultyMs, faultyMs),
-      faults: faults.map((fault) => endBy(fault, faultyMs)),
-    };
-    if ((candidate.faultyMs < plan.faultyMs || faults.length < plan.faults.length) && attempt(candidate))
-      return;
-  }
+function cutShort(plan: Plan, brokenMs: number): Plan {
+  const faults = plan.faults.filter(({ atMs }) => atMs <= brokenMs);
+  const lastMs = Math.max(0, ...faults.map(({ atMs, forMs }) => atMs + forMs));
+  const faultyMs = Math.min(plan.faultyMs, Math.ceil(Math.min(lastMs, brokenMs) / 1000) * 1000 + 1000);
+  const endBy = (fault: Fault) => ({ ...fault, forMs: Math.min(fault.forMs, faultyMs - fault.atMs) });
+  return { ...plan, faultyMs, faults: faults.map(endBy) };
 }
-
-function endBy(fault: Fault, endMs: number): Fault {
-  return { ...fault, forMs: Math.min(fault.forMs, Math.max(0, endMs - fault.atMs)) };
-}
-
-/** Leaves out half of the items, then quarters, and at last one after the other ("ddmin"). */
-function dropSome(current: () => Plan, attempt: Attempt, what: Items): void {
-  const countOf = (plan: Plan) => plan[what].length;
-  const least = what === 'faults' ? 0 : 1;
-  for (let size = Math.ceil(countOf(current()) / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let from = countOf(current()) - size; from > -size; from -= size) {
-      let candidate = current();
-      const first = Math.max(0, from);
-      for (let index = from + size - 1; index >= first; index -= 1) {
-        if (index < countOf(candidate)) candidate = without(candidate, what, index);
-      }
-      const left = countOf(candidate);
-      if (left >= least && left < countOf(current())) attempt(candidate);
-    }
-  }
-}
-
-type Items = keyof typeof TARGETS;
 
 /** What the targets of faults count, of all that can be left out. */
-const TARGETS: Readonly<Record<'faults' | 'markets' | 'daemons', readonly Struck[]>> = {
-  faults: [],
-  markets: ['requests', 'market'],
-  daemons: ['daemon'],
-};
+const TARGETS = { faults: /^$/, markets: /^(requests|market)$/, daemons: /^daemon$/ };
 
 /** Drops the faults of what is gone as well, and lets the others strike what they struck before. */
-function without(plan: Plan, what: Items, gone: number): Plan {
-  const isStruck = ({ kind }: Fault) => TARGETS[what].includes(FAULTS[kind]);
-  const faults = plan.faults
-    .filter((fault) => fault.target !== gone || !isStruck(fault))
-    .map((fault) =>
-      fault.target > gone && isStruck(fault) ? { ...fault, target: fault.target - 1 } : fault,
-    );
-  return {
-    ...plan,
-    faults,
-    [what]: (what === 'faults' ? faults : plan[what]).filter((_, place) => place !== gone),
-  };
+function without(plan: Plan, what: keyof typeof TARGETS, from: number, to: number): Plan {
+  if (what !== 'faults' && from === 0 && to >= plan[what].length) return plan;
+  const faults = plan.faults.flatMap((fault) => {
+    if (fault.target < from || !TARGETS[what].test(FAULTS[fault.kind])) return [fault];
+    return fault.target < to ? [] : [{ ...fault, target: fault.target - (to - from) }];
+  });
+  const isLeft = (_: unknown, place: number) => place < from || place >= to;
+  return { ...plan, faults, [what]: (what === 'faults' ? faults : plan[what]).filter(isLeft) };
 }
 
-/** The plan with this value where it has one. */
-const plainly =
-  <Name extends keyof Plan>(name: Name, value: Plan[Name]) =>
-  (plan: Plan): Plan =>
-    plan[name] === undefined ? plan : { ...plan, [name]: value };
+type Simpler = (plan: Plan) => Plan;
 
-const everyDaemon =
-  (patch: Partial<PlannedDaemon>) =>
-  (plan: Plan): Plan => ({ ...plan, daemons: plan.daemons.map((daemon) => ({ ...daemon, ...patch })) });
+const PLAIN_WORLD: Partial<Plan> = {
+  onLapse: 'rearm',
+  serverDriftPpm: 0,
+  cancellationDelayMs: 0,
+  rounding: 'floor',
+  profile: 'documented',
+  onStale: 'expire',
+  evidence: 'beat',
+  roundTripMs: 20,
+  budgetRequests: 5000,
+  limitRequests: 10_000,
+};
+const PLAIN_DAEMON: Partial<PlannedDaemon> = { driftPpm: 0, wallOffsetMs: 0, startMs: 0, policy: 'delete' };
 
 function withoutCadence({ market, timeoutSeconds, types, bot }: PlannedMarket): PlannedMarket {
   return { market, timeoutSeconds, types, bot };
 }
 
 /** Steps towards the plainest world, each by itself. */
-const PLAINER: readonly ((plan: Plan) => Plan)[] = [
+const PLAINER: readonly Simpler[] = [
   (plan) => ({
     ...plan,
     bots: 1,
@@ -139,20 +99,18 @@ const PLAINER: readonly ((plan: Plan) => Plan)[] = [
     faults: plan.faults.map((fault) => (FAULTS[fault.kind] === 'bot' ? { ...fault, target: 0 } : fault)),
   }),
   (plan) => ({ ...plan, bases: 1, faults: plan.faults.filter(({ kind }) => FAULTS[kind] !== 'base') }),
-  plainly('onLapse', 'rearm'),
   (plan) => ({ ...plan, markets: plan.markets.map(withoutCadence) }),
-  ...[{ driftPpm: 0 }, { wallOffsetMs: 0 }, { startMs: 0 }, { policy: 'delete' } as const].map(everyDaemon),
-  (plan) => ({ ...plan, daemons: plan.daemons.map((daemon, key) => ({ ...daemon, key })) }),
   (plan) => ({ ...plan, markets: plan.markets.map((market) => ({ ...market, types: null })) }),
-  plainly('serverDriftPpm', 0),
-  plainly('cancellationDelayMs', 0),
-  plainly('rounding', 'floor'),
-  plainly('profile', 'documented'),
-  plainly('onStale', 'expire'),
-  plainly('evidence', 'beat'),
-  plainly('roundTripMs', 20),
-  plainly('budgetRequests', 5000),
-  plainly('limitRequests', 10_000),
+  (plan) => ({ ...plan, daemons: plan.daemons.map((daemon, key) => ({ ...daemon, key })) }),
+  ...Object.entries(PLAIN_DAEMON).map(
+    ([name, value]): Simpler =>
+      (plan) => ({ ...plan, daemons: plan.daemons.map((daemon) => ({ ...daemon, [name]: value })) }),
+  ),
+  ...Object.entries(PLAIN_WORLD).map(
+    ([name, value]): Simpler =>
+      (plan) =>
+        name in plan ? { ...plan, [name]: value } : plan,
+  ),
 ];
 
 const PLAINER_FAULTS: readonly ((fault: Fault) => Fault)[] = [
@@ -162,8 +120,3 @@ const PLAINER_FAULTS: readonly ((fault: Fault) => Fault)[] = [
   (fault) => (fault.kind === 'reload-timeout' ? fault : { ...fault, sizeMs: Math.round(fault.sizeMs / 2) }),
   (fault) => ({ ...fault, atMs: Math.round(fault.atMs / 1000) * 1000 }),
 ];
-
-function tryPatch(current: () => Plan, attempt: Attempt, simpler: (plan: Plan) => Plan): void {
-  const candidate = simpler(current());
-  if (JSON.stringify(candidate) !== JSON.stringify(current())) attempt(candidate);
-}

@@ -1,17 +1,24 @@
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { importPlanted } from './planting.ts';
-import * as run from './run.ts';
-import { carryOut, type Job } from './threads.ts';
+import * as production from './run.ts';
+import { shrinkPlan } from './shrink.ts';
+import type { Job, Report } from './threads.ts';
 
 // It computes for minutes: what waits for an answer beside it goes first. On Linux this is of the thread alone.
 setPriority(5);
 
-async function answer(job: Job): Promise<void> {
-  const { planted } = job;
-  const { runPlan } = planted === undefined ? run : await importPlanted<typeof run>('run.ts', planted);
-  parentPort?.postMessage(carryOut(job, runPlan));
+async function carryOut({ plan, shrinks, planted }: Job): Promise<Report> {
+  const { runPlan } =
+    planted === undefined ? production : await importPlanted<typeof production>('run.ts', planted);
+  const { violation, ...done } = runPlan(plan);
+  if (violation === null || shrinks !== true) return { ...done, violation, shrunk: null };
+  const shrunk = shrinkPlan(plan, (simpler) => {
+    const broken = runPlan(simpler).violation;
+    return broken?.invariant === violation.invariant ? broken : null;
+  });
+  return { ...done, violation, shrunk };
 }
 
 /** The other end of a pool: carries out one job after the other. */
-parentPort?.on('message', (job: Job) => void answer(job));
+parentPort?.on('message', async (job: Job) => parentPort?.postMessage(await carryOut(job)));
