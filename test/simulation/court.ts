@@ -112,34 +112,28 @@ export function perMarket<Note>(make: (by: Incarnation) => Note): (by: Incarnati
 const STEADY_MS = 6000;
 
 /** What bots told each daemon, and what follows from it. True milliseconds. */
-export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number) {
+export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number) {
   const blank = ({ startedMs }: Incarnation) => ({
-    /** Until when it allows the daemon to renew; `Infinity` where nobody watches the bots. */
+    /** Until when it allows the daemon to renew, and since when it has come without a break. */
     untilMs: watched ? startedMs + GRACE_MS : ENDLESS_MS,
-    /** Since when it has come without a break. */
     sinceMs: startedMs,
     /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
     goodbyeUntilMs: NEVER_MS,
     lastWord: 'beat' as BotWord,
+    /** When that was said and heard, and when the word before was said. */
     saidMs: startedMs,
     heardMs: startedMs,
-    /** When the word before was said. */
     beforeMs: startedMs,
     /** It was dead when a reload took its last market: it is not met anew when one comes back. */
     staysDead: false,
   });
-  const all: ReturnType<typeof blank>[][] = [];
+  const lives: ReturnType<typeof blank>[][] = [];
   const pagesOf = perKey((by: Incarnation) => {
     const pages = Array.from({ length: bots }, () => blank(by));
-    all.push(pages);
+    lives.push(pages);
     return pages;
   });
-  function of(by: Incarnation, bot: number) {
-    const page = pagesOf(by)[bot];
-    if (page === undefined) throw new Error(`there is no bot ${bot}`);
-    return page;
-  }
-  /** The goodbye is over. */
+  const of = (by: Incarnation, bot: number) => pagesOf(by)[bot] ?? blank(by);
   function takeBackGoodbye(by: Incarnation, bot: number): void {
     const page = of(by, bot);
     page.goodbyeUntilMs = until(false, page.goodbyeUntilMs, nowMs());
@@ -149,36 +143,31 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     begin: (by: Incarnation) => void pagesOf(by),
     of,
     /** A daemon that does not name a bot any more does not hear it. */
-    dismiss: (by: Incarnation, bot: number): void => {
+    dismiss(by: Incarnation, bot: number): void {
       const page = of(by, bot);
       page.staysDead = page.untilMs < nowMs() && page.goodbyeUntilMs !== ENDLESS_MS;
     },
     /** The daemon hears of a bot for the first time, or of one that it has forgotten: its start-up grace begins. */
-    introduce: (by: Incarnation, bot: number): void => {
+    introduce(by: Incarnation, bot: number): void {
       const page = of(by, bot);
-      if (page.staysDead) return;
-      if (watched) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
+      if (watched && !page.staysDead) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
     },
     /** True where the word before holds no more: the first beat after another word, or a failure. */
     hear(by: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {
       const page = of(by, bot);
-      // A failure after a goodbye trips what a delete of unknown outcome may have left.
-      const changed = says !== page.lastWord && says !== 'goodbye';
+      const { lastWord, untilMs, saidMs: beforeMs } = page;
+      if (untilMs < nowMs() || nowMs() - beforeMs > STEADY_MS || says !== 'beat') page.sinceMs = nowMs();
       // What was said before already is no new end of its evidence.
-      const endedMs = says === page.lastWord ? Math.min(page.untilMs, nowMs()) : nowMs();
-      page.lastWord = says;
-      const missing = nowMs() - page.saidMs > STEADY_MS;
-      if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
-      page.beforeMs = page.saidMs;
-      page.saidMs = saidMs;
-      page.heardMs = nowMs();
+      const endedMs = says === lastWord ? Math.min(untilMs, nowMs()) : nowMs();
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : endedMs;
+      Object.assign(page, { lastWord: says, saidMs, heardMs: nowMs(), beforeMs });
       if (says === 'goodbye') page.goodbyeUntilMs = ENDLESS_MS;
       if (says === 'fail') takeBackGoodbye(by, bot);
-      return changed;
+      // A failure after a goodbye trips what a delete of unknown outcome may have left.
+      return says !== lastWord && says !== 'goodbye';
     },
     /** Until when the evidence of whichever daemon, dead or alive, allows the longest. */
-    allowedAnyoneUntilMs: (bot: number) => Math.max(0, ...all.map((pages) => pages[bot]?.untilMs ?? 0)),
+    allowedAnyoneUntilMs: (bot: number) => Math.max(0, ...lives.map((pages) => pages[bot]?.untilMs ?? 0)),
     /** Does the bot give evidence, steadily, as far as can be told now? */
     isSteady: (by: Incarnation, bot: number) => !watched || nowMs() - of(by, bot).saidMs <= STEADY_MS,
     takeBackGoodbye,
@@ -196,11 +185,8 @@ function until(asked: boolean, beforeMs: number, nowMs: number): number {
 export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove' | 'lapsed';
 const DELETES: ReadonlySet<Intent> = new Set(['pause', 'disarm']);
 
-/**
- * What operators and the configuration asked of each daemon, and since when. True milliseconds. `removalDeletes`:
- * whether a reload that takes a market out of this daemon is to delete its timer.
- */
-export function createIntentBook(nowMs: () => number, removalDeletes: (incarnation: Incarnation) => boolean) {
+/** What operators and the configuration asked of each daemon, and since when. True milliseconds. */
+export function createIntentBook({ daemons }: Plan, nowMs: () => number) {
   const of = perMarket(({ startedMs }) => ({
     intent: 'guard' as Intent,
     /** When the market was last given back into guard, or lapsed; the start of the daemon where neither happened. */
@@ -216,32 +202,25 @@ export function createIntentBook(nowMs: () => number, removalDeletes: (incarnati
     of,
     note(by: Incarnation, market: string, intent: Intent): void {
       const page = of(by, market);
-      if (intent === 'remove') page.movedSinceMs = null;
-      const asked =
-        (DELETES.has(intent) && page.movedSinceMs === null) ||
-        (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(by)));
+      const removes = intent === 'remove';
+      if (removes) page.movedSinceMs = null;
+      const removalDeletes = DELETES.has(page.intent) || daemons[by.daemon]?.policy === 'delete';
+      const asked = removes ? removalDeletes : DELETES.has(intent) && page.movedSinceMs === null;
       // A market that is taken out while its trip is under way is tripped all the same.
-      const trips = intent === 'trip' || (intent === 'remove' && page.intent === 'trip');
+      const trips = intent === 'trip' || (removes && page.intent === 'trip');
       page.intent = intent;
       if (intent === 'guard' || intent === 'lapsed') page.guardedSinceMs = nowMs();
       page.deletesUntilMs = until(asked, page.deletesUntilMs, nowMs());
       page.tripsUntilMs = until(trips, page.tripsUntilMs, nowMs());
     },
     /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
-    move: (by: Incarnation, market: string, away: boolean): void => {
+    move(by: Incarnation, market: string, away: boolean): void {
       const page = of(by, market);
       if (away === (page.movedSinceMs !== null)) return;
       page.movedSinceMs = away ? nowMs() : null;
       page.deletesUntilMs = until(!away && DELETES.has(page.intent), page.deletesUntilMs, nowMs());
     },
   };
-}
-
-/** What a daemon had decided on when a request of its market was signed; `monoMs` on the monotonic clock of its host. */
-interface Decision {
-  readonly purpose: Purpose;
-  readonly atMs: number;
-  readonly monoMs: number;
 }
 
 /** No more requests of a market are on their way at a time. */
@@ -265,8 +244,8 @@ export function createWireLog(nowMs: () => number) {
     later: [] as number[],
     /** When deletes left that were never confirmed, on the same clock. */
     deletes: [] as number[],
-    /** What was decided on, in the order of signing. */
-    decided: [] as Decision[],
+    /** What was decided on, in the order of signing; `monoMs` on the same clock. */
+    decided: [] as { readonly purpose: Purpose; readonly atMs: number; readonly monoMs: number }[],
   }));
   const troublesOf = perKey((_by: Incarnation) => ({ count: 0 }));
   return {
@@ -290,25 +269,24 @@ export function createWireLog(nowMs: () => number) {
       const { kind } = notice;
       if (kind === 'outage-began' || kind === 'unauthorised') troublesOf(by).count += 1;
       if (kind === 'outage-ended' || kind === 'authorised-again') troublesOf(by).count -= 1;
+      if (kind !== 'attempt' && kind !== 'removed' && kind !== 'renewed' && kind !== 'deleted') return;
+      const log = of(by, notice.market);
+      const { monoMs } = by.clock.now();
       if (kind === 'attempt') {
-        const log = of(by, notice.market);
         // One that finds no connection is never written.
         log.triedMs = nowMs();
-        log.decided.push({ purpose: notice.purpose, atMs: nowMs(), monoMs: by.clock.now().monoMs });
+        log.decided.push({ purpose: notice.purpose, atMs: nowMs(), monoMs });
+      } else if (kind === 'removed') {
+        // What a reload brings back after that was never armed.
+        log.confirmedMs = NEVER_MS;
+      } else {
+        const sent = kind === 'renewed' ? log.later : log.deletes;
+        const place = sent.findIndex((leftMs) => leftMs >= monoMs - notice.durationMs - TOLERANCE_MS);
+        if (kind === 'renewed') {
+          log.confirmedMs = nowMs();
+          log.later = place < 0 ? [] : sent.slice(place + 1);
+        } else if (place >= 0) sent.splice(place, 1);
       }
-      // What a reload brings back after that was never armed.
-      if (kind === 'removed') of(by, notice.market).confirmedMs = NEVER_MS;
-      if (kind !== 'renewed' && kind !== 'deleted') return;
-      const log = of(by, notice.market);
-      const decidedMs = by.clock.now().monoMs - notice.durationMs - TOLERANCE_MS;
-      const sent = kind === 'renewed' ? log.later : log.deletes;
-      const place = sent.findIndex((leftMs) => leftMs >= decidedMs);
-      if (kind === 'deleted') {
-        if (place >= 0) sent.splice(place, 1);
-        return;
-      }
-      log.confirmedMs = nowMs();
-      log.later = place < 0 ? [] : sent.slice(place + 1);
     },
   };
 }
@@ -360,8 +338,7 @@ interface Writing {
   readonly nonce: string;
   /** Null for a delete. */
   readonly timeoutSeconds: number | null;
-  /** What had been decided; null where that is not known. */
-  readonly decision: Decision | null;
+  readonly decision: ReturnType<Court['log']['of']>['decided'][number] | null;
   readonly purpose: Purpose;
 }
 

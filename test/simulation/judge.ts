@@ -57,8 +57,8 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
   const truthOf = (market: string | null) => (market === null ? undefined : byName.get(market));
-  const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
-  const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
+  const evidence = createEvidenceBook(plan, nowMs);
+  const intents = createIntentBook(plan, nowMs);
   const log = createWireLog(nowMs);
   const blame: Court['blame'] = (invariant, text) => {
     violation ??= { invariant, atMs: nowMs(), text };

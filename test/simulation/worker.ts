@@ -21,4 +21,4 @@ async function carryOut({ plan, shrinks, planted }: Job): Promise<Report> {
 }
 
 /** The other end of a pool: carries out one job after the other. */
-parentPort?.on('message', async (job: Job) => parentPort?.postMessage(await carryOut(job)));
+parentPort?.on('message', (job: Job) => void carryOut(job).then((report) => parentPort?.postMessage(report)));
