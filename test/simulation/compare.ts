@@ -15,20 +15,18 @@ export const OUTAGE_KINDS = ['refused', 'black hole'] as const;
 export type OutageKind = (typeof OUTAGE_KINDS)[number];
 
 /** Requests that arrive at the exchange from `fromMs` until just before `untilMs` come to nothing. True milliseconds. */
-export interface Outage {
+interface Outage {
   readonly kind: OutageKind;
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
 /** `unwritten`: it was no longer allowed to leave. Stamps are whole seconds of the exchange's clock. */
-export type Reply =
+type Reply =
   | { readonly kind: 'applied'; readonly startTime: number; readonly cancellationTime: number }
-  | { readonly kind: 'read' }
-  | { readonly kind: 'refused' }
-  | { readonly kind: 'unwritten' };
+  | { readonly kind: 'read' | 'refused' | 'unwritten' };
 
-export interface Letter {
+interface Letter {
   /** A `read` changes nothing: a ping, or a look at the lease. */
   readonly what: 'renew' | 'read';
   /** Needs a new connection first: one round trip more, through the same outage. */
@@ -196,19 +194,11 @@ export interface CompareOptions {
 }
 
 export interface Survival {
-  /** Longest outage that is survived at the worst phase, as a share of T. */
+  /** Longest outage that is survived, as a share of T: at the worst phase, and at a random one on average. */
   readonly worst: number;
-  /** The same at a random phase, on average. */
   readonly average: number;
   /** Probability that an outage of log-normal length (median T/2, sigma 1) at a random phase lets the timer fire. */
   readonly lapse: number;
-}
-
-export interface Row {
-  readonly rule: Rule;
-  /** Renewals a second while all is well. */
-  readonly requestsPerSecond: number;
-  readonly survival: Readonly<Record<OutageKind, Survival>>;
 }
 
 export type Comparison = ReturnType<typeof compareAt>;
@@ -229,7 +219,6 @@ const CYCLES = 4;
 const FRACTIONS = [0.999, 0.5] as const;
 /** Lengths of outages are told apart to this share of T. */
 const RESOLUTION = 1 / 2000;
-/** Figures of two rules that are closer than this are equal. */
 const TIE = 0.001;
 
 /**
@@ -245,7 +234,7 @@ export function compareAt(
   return { timeoutSeconds, rows, ahead: findAhead(rows) };
 }
 
-function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
+function measure(rule: Rule, timeoutMs: number, options: CompareOptions) {
   const { samples, phases, lives, seed, roundTripMs } = options;
   const benches = Array.from({ length: lives }, (_, life) =>
     createBench(rule, timeoutMs, roundTripMs, seed + life),
@@ -273,6 +262,7 @@ function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
   };
   return {
     rule,
+    /** While all is well. */
     requestsPerSecond: mean(benches.map((bench) => bench.requestsPerSecond)),
     survival: { refused: survive('refused'), 'black hole': survive('black hole') },
   };
@@ -353,7 +343,7 @@ export function longerThan(share: number): number {
   return z >= 0 ? tail : 1 - tail;
 }
 
-function findAhead([ours, ...others]: readonly Row[]) {
+function findAhead([ours, ...others]: readonly ReturnType<typeof measure>[]) {
   if (ours === undefined) return [];
   return others.flatMap((other) =>
     OUTAGE_KINDS.flatMap((kind) => {

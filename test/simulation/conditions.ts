@@ -85,7 +85,6 @@ export function longestPeriods(plan: Plan): (market: Timed) => number {
 }
 const LONGEST_ANSWER_MS = 4500;
 
-/** Does the fault make answers come late? */
 export function makesLate({ kind }: Fault): boolean {
   return SLOW.has(kind) || kind === 'reorder' || kind === 'base-slow';
 }
@@ -143,15 +142,13 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
   return longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs) < survivedMs;
 }
 
-/** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
-export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
-  return longestFeltMs(plan, market, fromMs, toMs) === 0;
-}
-
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
   return longestStretchMs(felt, fromMs, toMs);
 }
+
+/** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
+export const isQuiet = (...asked: Parameters<typeof longestFeltMs>) => longestFeltMs(...asked) === 0;
 
 /**
  * Can the fault keep renewals of this market from succeeding? Not where it strikes the requests of another one

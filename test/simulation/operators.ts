@@ -24,8 +24,17 @@ export type Operators = ReturnType<typeof createOperators>;
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
 export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet) {
   const wishes = plan.markets.map(createWish);
+  /** A plan that was read names no market that it does not have. */
+  const wishOf = (index: number) => wishes[index] as Wish;
   const { nowMs } = timeline;
-  const tell = createTelling(fleet);
+  /** A host that stands still is told when it runs again; one that stops is not told any more. */
+  function tell(run: (host: Incarnation) => void): void {
+    for (const host of fleet().running.values()) {
+      host.clock.whenRunning(() => {
+        if (host.stoppingMs === null && fleet().running.get(host.daemon) === host) run(host);
+      });
+    }
+  }
   let restored = false;
   const markets = (daemon: number) => sharedOf(wishes, daemon, nowMs());
   const reload = (daemon?: number) =>
@@ -51,16 +60,14 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     /** Tells a daemon, or all of them, that its configuration has changed. */
     reload,
     changeTimeout(index: number, timeoutSeconds: number): void {
-      const wish = wishes[index];
-      if (wish === undefined) return;
+      const wish = wishOf(index);
       wish.timeoutSeconds = timeoutSeconds;
       judge.onTimeout(wish.planned.market, timeoutSeconds * 1000);
       reload();
     },
     /** Takes the market out of the configuration, and brings it back after `forMs`. */
     remove(index: number, forMs: number): void {
-      const wish = wishes[index];
-      if (wish === undefined) return;
+      const wish = wishOf(index);
       wish.outUntilMs = Math.max(wish.outUntilMs, nowMs() + forMs);
       reload();
       timeline.at(nowMs() + forMs, () => reload());
@@ -70,9 +77,7 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
      * the last one after `lagMs`.
      */
     move(index: number, keeper: number, forMs: number, lagMs: number): void {
-      const wish = wishes[index];
-      if (wish === undefined) return;
-      const { elsewhereUntilMs } = wish;
+      const { elsewhereUntilMs } = wishOf(index);
       for (const daemon of plan.daemons.keys()) {
         if (daemon === keeper) continue;
         const learnsMs = nowMs() + (lagMs * (daemon + 1)) / plan.daemons.length;
@@ -86,8 +91,7 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     },
     /** Takes the market out of guard, and arms it again after `forMs`; a pause ends by itself. */
     hold(index: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void {
-      const wish = wishes[index];
-      if (wish === undefined) return;
+      const wish = wishOf(index);
       wish.heldUntilMs = Math.max(wish.heldUntilMs, nowMs() + forMs);
       command(wish, does, forMs);
       timeline.at(nowMs() + forMs, () => {
@@ -124,17 +128,6 @@ function sharedOf(wishes: readonly Wish[], daemon: number, nowMs: number): Share
     if (outUntilMs <= nowMs) shared[isElsewhere ? 'elsewhere' : 'own'].push({ ...planned, timeoutSeconds });
   }
   return shared;
-}
-
-/** A host that stands still is told when it runs again; one that stops is not told any more. */
-function createTelling(fleet: () => Fleet) {
-  return (run: (host: Incarnation) => void): void => {
-    for (const host of fleet().running.values()) {
-      host.clock.whenRunning(() => {
-        if (host.stoppingMs === null && fleet().running.get(host.daemon) === host) run(host);
-      });
-    }
-  };
 }
 
 function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge): void {

@@ -14,9 +14,7 @@ export const LIMIT_WINDOW_MS = 10_000;
 export const UNAUTHORISED = jsonReply(401, { code: 10, message: 'Unauthorized request.' });
 
 /** The key that a daemon gets when its first one is revoked. */
-export function newKeyOf(daemon: number): string {
-  return `new-${daemon}`;
-}
+export const newKeyOf = (daemon: number) => `new-${daemon}`;
 
 export type SimulatedServer = ReturnType<typeof createServer>;
 
