@@ -79,7 +79,7 @@ export function createFleet(options: FleetOptions) {
       host.stoppingMs ??= timeline.nowMs();
       void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
     },
-    /** SIGTERM, and a new life so long after the end of this one. */
+    /** SIGTERM, and a new life so long after its end. */
     restart(host: Incarnation, restartsInMs: number): void {
       change(host.daemon, { restartsInMs });
       fleet.terminate(host);

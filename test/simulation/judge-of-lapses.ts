@@ -259,8 +259,6 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
   };
 }
 
-/** Confirmations: a market is refused no longer, nor the key. */
-const ANSWERED: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped']);
 /** What was good before is latched at the second refusal in a row. */
 const LOOKS = 2;
 
@@ -270,12 +268,11 @@ const LOOKS = 2;
  */
 export function createLatchJudge({ blame, plan }: Court): Listener {
   const changesKey = plan.faults.some(({ kind }) => kind === 'new-key');
-  /** What one daemon was refused since it was last answered well: each market by itself, and the key; null before that. */
+  /** What one daemon was refused since it was last answered well, by market, and for the key; null before that. */
   const refusalsOf = perKey((_by: Incarnation) => ({
     byMarket: new Map<string, number>(),
     ofKey: null as number | null,
   }));
-
   function judge(by: Incarnation, what: string, refusals: number): void {
     if (refusals < LOOKS)
       blame('2 false lapse', `${what}: ${nameOf(by)} gave it up after ${refusals} refusals`);
@@ -285,24 +282,32 @@ export function createLatchJudge({ blame, plan }: Court): Listener {
     onNotice(by, notice) {
       const refusals = refusalsOf(by);
       const { byMarket } = refusals;
-      if (ANSWERED.has(notice.kind) && 'market' in notice) {
-        byMarket.set(notice.market, 0);
-        refusals.ofKey = 0;
-      } else if (notice.kind === 'deleted') {
-        if (byMarket.has(notice.market)) byMarket.set(notice.market, 0);
-        refusals.ofKey = 0;
-      } else if (notice.kind === 'removed') {
-        byMarket.delete(notice.market);
-        // Nothing that is left was ever renewed: a new key is not known to be good.
-        if (changesKey && byMarket.size === 0) refusals.ofKey = null;
-      } else if (notice.kind === 'attempt-failed') {
-        const known = byMarket.get(notice.market);
-        if (notice.reason === 'validation' && known !== undefined) byMarket.set(notice.market, known + 1);
-        if (notice.reason === 'auth' && refusals.ofKey !== null) refusals.ofKey += 1;
-      } else if (notice.kind === 'refused') {
-        judge(by, notice.market, byMarket.get(notice.market) ?? LOOKS);
-      } else if (notice.kind === 'unauthorised') {
-        judge(by, 'the key', refusals.ofKey ?? LOOKS);
+      switch (notice.kind) {
+        case 'renewed':
+        case 'tripped':
+        case 'deleted':
+          if (notice.kind !== 'deleted' || byMarket.has(notice.market)) byMarket.set(notice.market, 0);
+          refusals.ofKey = 0;
+          break;
+        case 'removed':
+          byMarket.delete(notice.market);
+          // Nothing that is left was ever renewed: a new key is not known to be good.
+          if (changesKey && byMarket.size === 0) refusals.ofKey = null;
+          break;
+        case 'attempt-failed': {
+          const known = byMarket.get(notice.market);
+          if (notice.reason === 'validation' && known !== undefined) byMarket.set(notice.market, known + 1);
+          if (notice.reason === 'auth' && refusals.ofKey !== null) refusals.ofKey += 1;
+          break;
+        }
+        case 'refused':
+          judge(by, notice.market, byMarket.get(notice.market) ?? LOOKS);
+          break;
+        case 'unauthorised':
+          judge(by, 'the key', refusals.ofKey ?? LOOKS);
+          break;
+        default:
+          break;
       }
     },
   };

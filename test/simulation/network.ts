@@ -1,7 +1,7 @@
 import type { Transport, WireContent, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import { hashText, httpDate } from '../../src/util/text.ts';
-import type { Sent } from './court.ts';
+import { perKey, type Sent } from './court.ts';
 import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import { type SimulatedServer, UNAUTHORISED } from './server.ts';
@@ -28,7 +28,7 @@ export function createWireFaults(plan: Plan, nowMs: () => number) {
     draw: (purpose: number, sent: Sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
     /** A fault of the kind that holds now and hits this request, or null. */
     hits: (kind: FaultKind, sent: Sent): Fault | null => {
-      for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? NONE) {
+      for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? []) {
         if (market !== null && sent.market !== market) continue;
         if (base !== null && sent.base !== base) continue;
         if (fault.share < 1 && mixed(salt, streamOf(sent), sent.nth) >= fault.share) continue;
@@ -38,8 +38,6 @@ export function createWireFaults(plan: Plan, nowMs: () => number) {
     },
   };
 }
-
-const NONE: readonly Salted[] = [];
 
 function saltFaults({ seed, faults, markets }: Plan): Salted[] {
   return faults.flatMap((fault) => {
@@ -229,10 +227,8 @@ function createDescriber({ daemon, life, bases }: NetworkOptions) {
     const asked: { market: string; nonce: string; timeout: string | null } | null =
       body === null ? null : JSON.parse(body);
     number += 1;
-    const order = asked && {
-      nonce: asked.nonce,
-      timeoutSeconds: asked.timeout === null ? null : Number(asked.timeout),
-    };
+    const timeoutSeconds = asked?.timeout == null ? null : Number(asked.timeout);
+    const order = asked && { nonce: asked.nonce, timeoutSeconds };
     const request = { method, path, headers: lowered(headers), body: body ?? '' };
     return { market: asked?.market ?? null, order, request, number };
   }
@@ -247,19 +243,21 @@ function createDescriber({ daemon, life, bases }: NetworkOptions) {
   };
 }
 
+const lowerCaseOf = perKey((name: string) => name.toLowerCase());
+
 function lowered(given: WireContent['headers']) {
   const headers: Record<string, string | undefined> = {};
-  for (const name in given) headers[name.toLowerCase()] = given[name];
+  for (const name in given) headers[lowerCaseOf(name)] = given[name];
   return headers;
 }
 
-function failed(
-  reason: 'network' | 'timeout' | 'aborted' | 'parse',
-  detail: string,
-  maybeApplied: boolean,
-): WireResult {
-  return { kind: 'failed', reason, detail, maybeApplied };
-}
+type Failed = Extract<WireResult, { kind: 'failed' }>;
+const failed = (reason: Failed['reason'], detail: string, maybeApplied: boolean): WireResult => ({
+  kind: 'failed',
+  reason,
+  detail,
+  maybeApplied,
+});
 
 /** From the first byte to the answer, with everything that may happen to either. */
 function createTraveller(options: NetworkOptions) {
@@ -275,22 +273,18 @@ function createTraveller(options: NetworkOptions) {
     const backMs = wayMs(2, sent) + (sizeOf('slow-body', sent) + sizeOf('base-slow', sent));
     const answeredMs = server.nowMs();
     timeline.at(timeline.nowMs() + backMs, () => {
-      if (hits('reset-after', sent) !== null) {
-        settle(failed('network', 'connection reset', true));
-        return;
+      if (hits('reset-after', sent) !== null) settle(failed('network', 'connection reset', true));
+      else if (hits('cut-off', sent) !== null) settle(failed('parse', 'the body ended early', true));
+      else {
+        const dated = {
+          ...headers,
+          // Few answers are asked for it, and it is dear to make.
+          get date() {
+            return httpDate(answeredMs);
+          },
+        };
+        settle({ kind: 'response', status, headers: dated, body: Buffer.from(body, 'utf8') });
       }
-      if (hits('cut-off', sent) !== null) {
-        settle(failed('parse', 'the body ended early', true));
-        return;
-      }
-      const dated = {
-        ...headers,
-        // Few answers are asked for it, and it is dear to make.
-        get date() {
-          return httpDate(answeredMs);
-        },
-      };
-      settle({ kind: 'response', status, headers: dated, body: Buffer.from(body, 'utf8') });
     });
   }
 
