@@ -31,7 +31,6 @@ interface Letter {
   readonly what: 'renew' | 'read';
   /** Needs a new connection first: one round trip more, through the same outage. */
   readonly fresh: boolean;
-  /** Asked right before the first byte leaves. */
   readonly mayWrite?: () => boolean;
 }
 
@@ -203,7 +202,6 @@ export interface Survival {
 
 export type Comparison = ReturnType<typeof compareAt>;
 
-/** One moment for an outage to begin. */
 interface Start {
   /** Which of the renewals after the warm-up is the last that gets through. */
   readonly cycle: number;
@@ -262,7 +260,6 @@ function measure(rule: Rule, timeoutMs: number, options: CompareOptions) {
   };
   return {
     rule,
-    /** While all is well. */
     requestsPerSecond: mean(benches.map((bench) => bench.requestsPerSecond)),
     survival: { refused: survive('refused'), 'black hole': survive('black hole') },
   };

@@ -28,7 +28,6 @@ interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
   readonly server: Pick<SimulatedServer, 'nowMs' | 'toTrueMs'>;
 }
 
-/** One judge for each kind of promise. */
 function appoint(court: Court): readonly Listener[] {
   const strays = createStrayJudge(court);
   return [
@@ -79,13 +78,11 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
     intents.note(by, market, intent);
     if (intent === 'guard' || intent === 'trip') tell('onWanted', market, by);
   }
-  /** The lives of each daemon in the order of their beginnings. */
   const livesOf = perKey((_daemon: number): Incarnation[] => []);
   const senderOf = (sent: Sent | null) =>
     sent === null ? null : (livesOf(sent.daemon)[sent.life - 1] ?? null);
   let requests = 0;
 
-  /** Keeps the truth of a market up to date. */
   function record(truth: Truth, event: ExchangeEvent, by: Incarnation | null, arriving: Sent | null): void {
     // What another daemon or somebody else does to a timer is nothing that this one can know of. With a request of its own
     // earlier life it must reckon.
@@ -118,9 +115,7 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
   }
 
   return {
-    /** The first promise that was broken. */
     violation: () => violation,
-    /** Requests written by all of them. */
     requests: () => requests,
     onStart(by: Incarnation): void {
       livesOf(by.daemon).push(by);
@@ -137,9 +132,7 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
     },
     /** A daemon hears a beat of the bot, maybe long after it was sent. */
     onBack: evidence.takeBackGoodbye,
-    /** A reload made the bot known to the daemon. */
     onIntroduced: evidence.introduce,
-    /** No market names the bot any more. */
     onDismissed: evidence.dismiss,
     /** A bot's word reaches the daemon; it was said at `saidMs`. */
     onEvidence(by: Incarnation, bot: number, says: BotWord, saidMs: number): void {
@@ -150,7 +143,6 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
     onIntent,
     /** A reload made the market another daemon's, `away`, or left it, or gave it back, to this one. */
     onMove: intents.move,
-    /** The market is configured with another timeout from now on. */
     onTimeout(market: string, timeoutMs: number): void {
       const truth = truthOf(market);
       if (truth === undefined) return;
@@ -167,7 +159,6 @@ export function createJudge({ plan, running, timeline: { nowMs }, server }: Judg
     onTruthBroken(market: string | null): void {
       for (const truth of truths) if (market === null || truth.market === market) breakTruth(truth);
     },
-    /** A request's first byte leaves. */
     onWrite(sent: Sent): void {
       requests += 1;
       const { number, nth, order } = sent;

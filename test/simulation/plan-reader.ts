@@ -83,7 +83,6 @@ export function parsePlan(input: unknown): Plan | string {
   return `plan${wrong?.instancePath} ${wrong?.message}${more === undefined ? '' : `: ${more}`}`;
 }
 
-/** What fits by itself and not together. */
 function findContradiction(plan: Plan): string | null {
   const { markets, bots, daemons, faults, serverDriftPpm } = plan;
   const names = markets.map(({ market }) => market);
@@ -122,7 +121,6 @@ function findMisdirection(plan: Plan, { kind, target, sizeMs }: Fault): string |
 /** The folder of the plans that once broke a promise. */
 export const KEPT_PLANS = new URL('plans/', import.meta.url);
 
-/** One of them, by its file. Throws where it is no plan. */
 export function readKeptPlan(name: string): Plan {
   const plan = parsePlan(JSON.parse(readFileSync(new URL(name, KEPT_PLANS), 'utf8')));
   if (typeof plan === 'string') throw new Error(plan);
