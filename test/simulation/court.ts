@@ -143,12 +143,12 @@ export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number)
     begin: (by: Incarnation) => void pagesOf(by),
     of,
     /** A daemon that does not name a bot any more does not hear it. */
-    dismiss(by: Incarnation, bot: number): void {
+    dismiss: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
       page.staysDead = page.untilMs < nowMs() && page.goodbyeUntilMs !== ENDLESS_MS;
     },
     /** The daemon hears of a bot for the first time, or of one that it has forgotten: its start-up grace begins. */
-    introduce(by: Incarnation, bot: number): void {
+    introduce: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
       if (watched && !page.staysDead) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
     },
@@ -214,7 +214,7 @@ export function createIntentBook({ daemons }: Plan, nowMs: () => number) {
       page.tripsUntilMs = until(trips, page.tripsUntilMs, nowMs());
     },
     /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
-    move(by: Incarnation, market: string, away: boolean): void {
+    move: (by: Incarnation, market: string, away: boolean): void => {
       const page = of(by, market);
       if (away === (page.movedSinceMs !== null)) return;
       page.movedSinceMs = away ? nowMs() : null;

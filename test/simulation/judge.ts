@@ -15,10 +15,9 @@ import {
   type Truth,
   type Violation,
 } from './court.ts';
-import { createBeliefJudge, createDepartureJudge, createStrayJudge } from './judge-of-beliefs.ts';
-import { createDeleteJudge, createEvidenceJudge } from './judge-of-deletes.ts';
 import * as haste from './judge-of-haste.ts';
 import * as lapses from './judge-of-lapses.ts';
+import * as timers from './judge-of-timers.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
 import type { Timeline } from './virtual-clock.ts';
@@ -29,14 +28,14 @@ interface JudgedWorld extends Pick<Court, 'plan' | 'running'> {
 }
 
 function appoint(court: Court): readonly Listener[] {
-  const strays = createStrayJudge(court);
+  const strays = timers.createStrayJudge(court);
   return [
     haste.createPaceJudge(court),
-    createBeliefJudge(court),
-    createDepartureJudge(court),
+    timers.createBeliefJudge(court),
+    timers.createDepartureJudge(court),
     strays,
-    createDeleteJudge(court, strays.hasNoTime),
-    createEvidenceJudge(court),
+    timers.createDeleteJudge(court, strays.hasNoTime),
+    timers.createEvidenceJudge(court),
     haste.createIsolationJudge(court),
     haste.createProgressJudge(court),
     lapses.createFalseLapseJudge(court),

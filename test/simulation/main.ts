@@ -55,7 +55,7 @@ export async function main(given: readonly string[], out: Say, err: Say): Promis
     .option('--round-trip-ms <ms>', 'round trip to the exchange', whole(1, 400), 100)
     .action(async (flags: Pick<CompareOptions, 'samples' | 'seed' | 'roundTripMs'>) => {
       // Loads the configuration too, which nobody else here needs.
-      const { compareCommand } = await import('./compare-report.ts');
+      const { compareCommand } = await import('./compare.ts');
       compareCommand(flags, out);
     });
   try {
