@@ -121,7 +121,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a beat counts for twice its time', 3, 'after the evidence ran out', [
     ['core/goal', 'lastLifeMs <=', 'lastLifeMs <= 2 *'],
   ]),
-  bug('a 401 counts as an accepted nonce', 3, 'says within', [
+  bug('a 401 counts as an accepted nonce', 263, 'says within', [
     [
       'core/settle',
       'believeNotApplied(state, attempt);',
