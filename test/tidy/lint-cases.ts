@@ -1,20 +1,26 @@
 import { posix } from 'node:path';
 
-/** Every file of `src` that the layering treats in its own way; a folder stands for itself by the file `a.ts`. */
+const BELOW = ['core', 'util', 'ports.ts'] as const;
 const FOLDERS = ['config', 'exchange', 'liveness', 'operator', 'telemetry', 'simulator'] as const;
-export const IMPORTERS: readonly string[] = [
-  'src/core/a.ts',
-  'src/util/a.ts',
-  'src/ports.ts',
-  'src/clock.ts',
-  'src/keeper.ts',
-  'src/beside.ts',
-  ...FOLDERS.map((folder) => `src/${folder}/a.ts`),
-  'src/library/a.ts',
-  'src/daemon/a.ts',
-  'src/cli/a.ts',
-  'src/main.ts',
-];
+const MOST = [...BELOW, ...FOLDERS, 'clock.ts', 'keeper.ts', 'other.ts', 'library', 'daemon'] as const;
+
+/** What each file of `src` may import, as the design has it; a folder stands for itself by the file `a.ts`. */
+const KNOWN: Readonly<Record<string, readonly string[]>> = {
+  'src/core/a.ts': ['core'],
+  'src/util/a.ts': ['util'],
+  'src/ports.ts': ['core'],
+  'src/clock.ts': BELOW,
+  'src/keeper.ts': ['core', 'ports.ts'],
+  'src/beside.ts': BELOW,
+  ...Object.fromEntries(FOLDERS.map((folder) => [`src/${folder}/a.ts`, [...BELOW, folder]])),
+  'src/simulator/a.ts': [...BELOW, 'simulator', 'exchange/sign.ts'],
+  // What programs of other people get to see.
+  'src/library/a.ts': [...BELOW, 'library', 'exchange', 'simulator', 'clock.ts'],
+  'src/daemon/a.ts': MOST,
+  'src/cli/a.ts': [...MOST, 'cli'],
+  'src/main.ts': [...MOST, 'cli'],
+};
+export const IMPORTERS: readonly string[] = Object.keys(KNOWN);
 
 /** Another file of each of them, and one that the simulator may know. */
 const TARGETS: readonly string[] = [
@@ -22,25 +28,8 @@ const TARGETS: readonly string[] = [
   'src/exchange/sign.ts',
 ];
 
-/** What programs of other people get to see of the rings. */
-const GIVEN_AWAY = ['src/exchange', 'src/simulator', 'src/clock.ts'] as const;
-
-/** The layering of the design as a question: may `importer` import `target`? */
-function mayImport(importer: string, target: string): boolean {
-  const from = posix.dirname(importer);
-  const to = posix.dirname(target);
-  if (from === 'src/core' || from === 'src/util') return to === from;
-  if (to === 'src/util') return importer !== 'src/ports.ts' && importer !== 'src/keeper.ts';
-  if (to === 'src/core' || importer === 'src/main.ts') return true;
-  if (from === 'src/cli') return target !== 'src/main.ts';
-  if (target === 'src/main.ts' || to === 'src/cli') return false;
-  if (from === 'src/daemon') return true;
-  if (from === 'src/library' && GIVEN_AWAY.some((given) => given === to || given === target)) return true;
-  if (importer === 'src/ports.ts') return false;
-  if (target === 'src/ports.ts') return true;
-  if (from === 'src/simulator' && target === 'src/exchange/sign.ts') return true;
-  return from !== 'src' && from === to;
-}
+const mayImport = (importer: string, target: string): boolean =>
+  KNOWN[importer]?.some((known) => `${target}/`.startsWith(`src/${known}/`)) ?? false;
 
 /** Ways to write an import that a pattern could miss; each leads out of what a folder, or a file beside, may know. */
 const DETOURS_OF_FOLDER: readonly string[] = [
@@ -51,9 +40,6 @@ const DETOURS_OF_FOLDER: readonly string[] = [
   '../../package.json',
 ];
 const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon/b.ts', '../src/daemon/b.ts', '../package.json'];
-
-/** These know everything below them, however it is written. */
-const KNOW_ALL = new Set(['src/daemon/a.ts', 'src/cli/a.ts', 'src/main.ts']);
 
 const MODULES_OF_TIME_AND_PROCESS = ['timers', 'timers/promises', 'perf_hooks', 'os', 'process'].flatMap(
   (name) => [`node:${name}`, name],
@@ -93,7 +79,8 @@ function importsOf(importer: string): Line[] {
     ...TARGETS.filter((target) => target !== importer).map((target) =>
       imported(specifier(target), mayImport(importer, target)),
     ),
-    ...(KNOW_ALL.has(importer) ? [] : detours).map((from) => imported(from, false)),
+    // Whoever may know the daemon may write it in any way.
+    ...(mayImport(importer, 'src/daemon/b.ts') ? [] : detours).map((from) => imported(from, false)),
     ...MODULES_OF_TIME_AND_PROCESS.map((from) => imported(from, exempt.includes(from))),
     ...HARMLESS_MODULES.map((from) => imported(from, !isBare)),
     ["export { fetch } from 'undici';", false] as const,
@@ -156,10 +143,3 @@ vitest(no-focused-tests) test/b.test.ts it.only('a', () => {});`
     const [, rule = '', path = '', text = ''] = /^(\S+\)) (\S+) (.*)$/.exec(line) ?? [];
     return rule === '' ? [] : [{ rule, path, text }];
   });
-
-/** A file of `lines` lines. */
-export const longFile = (lines: number): string => 'export {};\n'.repeat(lines);
-
-/** A file with one function of `lines` lines. */
-export const longFunction = (lines: number): string =>
-  `export function a(): void {\n${'  // line\n'.repeat(lines - 2)}}\n`;

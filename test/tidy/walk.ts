@@ -19,9 +19,32 @@ interface Phase {
 
 const PHASES: Readonly<Record<string, Phase>> = {
   renewing: { goal: { files: 30, functions: 110 }, play: walkRenewing },
-  beat: { goal: { files: 20 }, play: walkBeat },
-  reload: { goal: { files: 35 }, play: walkReload },
-  stop: { goal: { files: 35 }, play: walkStop },
+  beat: {
+    goal: { files: 20 },
+    play: (ending) =>
+      walkAfterRenewal(ending, 'beat', async ({ beat }) => {
+        await beat();
+        await sleep(AFTERWARDS_MS);
+      }),
+  },
+  // It changes the timeout of a market, which is renewed at once.
+  reload: {
+    goal: { files: 35 },
+    play: (ending) =>
+      walkAfterRenewal(ending, 'none', ({ daemon }) => {
+        writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
+        return reloadBySignal(daemon, 'reload-applied');
+      }),
+  },
+  // It deletes a timer.
+  stop: {
+    goal: { files: 35 },
+    play: (ending) =>
+      walkAfterRenewal(ending, 'none', ({ daemon }) => {
+        daemon.signal('SIGTERM');
+        return daemon.exit(30_000);
+      }),
+  },
 };
 
 /** Long enough for what a scrape, a start and its first renewals leave behind to be over. */
@@ -59,15 +82,6 @@ function walkOf(scripts: readonly Script[]): Walk {
   return new Map([...walk].toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** V8 writes the file piece by piece. */
-function isWhole(text: string): boolean {
-  try {
-    return text !== '' && Boolean(JSON.parse(text));
-  } catch {
-    return false;
-  }
-}
-
 /** A daemon whose walk can be taken, window by window. */
 async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSeconds: readonly number[]) {
   const stage = stageFor(ending);
@@ -98,13 +112,17 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
   /** What ran since the last time. */
   const take = async (): Promise<Walk> => {
     if (!daemon.hasExited()) daemon.signal('SIGUSR2');
-    const text = await eventually('what ran', 10_000, () => {
+    const { result } = await eventually('what ran', 10_000, () => {
       const file = written().find((one) => !taken.includes(one));
-      const text = file === undefined ? '' : readFileSync(file, 'utf8');
-      return isWhole(text) ? text : null;
+      try {
+        return file === undefined ? null : (JSON.parse(readFileSync(file, 'utf8')) as { result: Script[] });
+      } catch {
+        // V8 writes the file piece by piece.
+        return null;
+      }
     });
     taken = written();
-    return walkOf((JSON.parse(text) as { result: Script[] }).result);
+    return walkOf(result);
   };
   const renewals = () => daemon.metric('killswitch_renewals_total');
   /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
@@ -139,29 +157,6 @@ async function walkAfterRenewal(
   await watched.renewal();
   await act(watched);
   return watched.take();
-}
-
-function walkBeat(ending: Ending): Promise<Walk> {
-  return walkAfterRenewal(ending, 'beat', async ({ beat }) => {
-    await beat();
-    await sleep(AFTERWARDS_MS);
-  });
-}
-
-/** A reload that changes the timeout of a market, which is renewed at once. */
-function walkReload(ending: Ending): Promise<Walk> {
-  return walkAfterRenewal(ending, 'none', ({ daemon }) => {
-    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
-    return reloadBySignal(daemon, 'reload-applied');
-  });
-}
-
-/** A stop that deletes a timer. */
-function walkStop(ending: Ending): Promise<Walk> {
-  return walkAfterRenewal(ending, 'none', ({ daemon }) => {
-    daemon.signal('SIGTERM');
-    return daemon.exit(30_000);
-  });
 }
 
 function report(phase: string, { files, functions = Number.POSITIVE_INFINITY }: Phase['goal'], walk: Walk) {
