@@ -136,67 +136,51 @@ test('the end comes at once, whoever still waits or sends', async () => {
 });
 
 const PAUSE = '{"markets":["BTC_USDT"],"forSeconds":600}';
-const VALID = [
-  `POST /v1/pause HTTP/1.1\r\n${HEAD}Content-Length: ${PAUSE.length}\r\n\r\n${PAUSE}`,
-  `POST /v1/trip HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
-  'POST /v1/goodbye?bot=main HTTP/1.1\r\nHost: localhost\r\n\r\n',
-];
-
-/** As `say`, but ends the connection, with which Node gives up replies, only after what was sent had its time. */
-async function sayAndWait(address: string | undefined, bytes: Uint8Array, wait: () => Promise<void>) {
-  const socket = dial(address);
-  const heard = heardOf(socket);
-  await new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
-  await wait();
-  socket.end();
-  return heard;
-}
+const pause = (body: string) =>
+  `POST /v1/pause HTTP/1.1\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
+const goodbye = (bot: string) => `POST /v1/goodbye?bot=${bot} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+const chunked = `POST /v1/trip HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`;
 
 test('a request with something changed is either carried out and answered so, or refused and changes nothing', async () => {
   const { address, ask, calls } = await open({}, TCP);
-  const change = fc.record({
-    at: fc.nat({ max: 999 }),
-    remove: fc.nat({ max: 3 }),
-    put: fc.oneof(fc.string({ maxLength: 4 }), fc.constantFrom('\r\n', '\0', '\r', ' ', '"', '{', ':', 'ÿ')),
-  });
-  const changes = fc.array(change, { maxLength: 3 });
-  const apply = (text: string, all: readonly { at: number; remove: number; put: string }[]) =>
-    all.reduce((changed, { at, remove, put }) => {
-      const from = Math.floor((at * changed.length) / 1000);
-      return changed.slice(0, from) + put + changed.slice(from + remove);
-    }, text);
-  const anywhere = fc.tuple(fc.constantFrom(...VALID), changes).map(([valid, all]) => apply(valid, all));
+  const put = fc.oneof(
+    fc.string({ maxLength: 4 }),
+    fc.constantFrom('\r\n', '\0', '\r', ' ', '"', '{', ':', 'ÿ'),
+  );
+  const change = fc.record({ at: fc.nat({ max: 999 }), remove: fc.nat({ max: 3 }), put });
+  const changed = (text: string) =>
+    fc.array(change, { maxLength: 3 }).map((changes) =>
+      changes.reduce((now, { at, remove, put: more }) => {
+        const from = Math.floor((at * now.length) / 1000);
+        return now.slice(0, from) + more + now.slice(from + remove);
+      }, text),
+    );
+  const anywhere = [pause(PAUSE), goodbye('main'), chunked].map(changed);
   // Well-formed HTTP, so that what is changed comes as far as the checks of body and query.
-  const inside = fc.tuple(changes, changes).map(([ofBody, ofBot]) => {
-    const body = apply(PAUSE, ofBody.slice(0, 1));
-    const bot = encodeURIComponent(apply('main', ofBot.slice(0, 1)));
-    return ofBot.length % 2 === 0
-      ? `POST /v1/pause HTTP/1.1\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
-      : `POST /v1/goodbye?bot=${bot} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-  });
-  const fence = async () => {
-    // Each begins one turn after it has come, as the commands do: what was sent before has begun by then.
-    for (let turn = 0; turn < 2; turn += 1) expect((await ask('/v1/log-level')).status).toBe(200);
-  };
-  let requests = 0;
+  const inside = [changed(PAUSE).map(pause), changed('main').map((bot) => goodbye(encodeURIComponent(bot)))];
   let answered = 0;
   await fc.assert(
-    fc.asyncProperty(fc.oneof(anywhere, inside), async (text) => {
+    fc.asyncProperty(fc.oneof(...anywhere, ...inside), async (text) => {
       calls.length = 0;
-      requests += 1;
-      const heard = await sayAndWait(address, Buffer.from(text, 'latin1'), fence);
-      const statuses = statusesOf(heard);
+      const socket = dial(address);
+      const heard = heardOf(socket);
+      await new Promise<void>((resolve) => socket.write(Buffer.from(text, 'latin1'), () => resolve()));
+      // Each begins one turn after it has come, as the commands do: what was sent before has begun by then.
+      for (let turn = 0; turn < 2; turn += 1) expect((await ask('/v1/log-level')).status).toBe(200);
+      // With the end Node gives up replies: only now.
+      socket.end();
+      const statuses = statusesOf(await heard);
       expect(
-        statuses.filter((status) => !/^(200|4..)$/.test(String(status))),
-        heard,
-      ).toEqual([]);
+        statuses.every((status) => /^(200|4..)$/.test(String(status))),
+        text,
+      ).toBe(true);
       const carriedOut = calls.filter(([name]) => name !== 'hear' && name !== 'setLogLevel');
-      expect(carriedOut.length, `${text}\n\n${heard}`).toBeLessThanOrEqual(1);
+      expect(carriedOut.length, text).toBeLessThanOrEqual(1);
       if (!statuses.includes(200)) expect(calls, text).toEqual([]);
       else answered += 1;
     }),
     { numRuns: 300 },
   );
-  expect(answered).toBeGreaterThan(requests / 50);
-  expect(answered).toBeLessThan(requests);
+  expect(answered).toBeGreaterThan(6);
+  expect(answered).toBeLessThan(300);
 });

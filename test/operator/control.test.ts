@@ -2,16 +2,19 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Progress } from '../../src/core/events.ts';
+import type { MarketSnapshot } from '../../src/core/view.ts';
 import type { ReloadReport } from '../../src/operator/control-sources.ts';
 import { asker, clock, createSpy, dial, heardOf, makeFolder, open, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
+const STANDING = clock.now();
+const standing = { ...clock, now: () => STANDING };
+const AT = STANDING.wallMs;
+
 /** What a beat of the bot main is told where the daemon stands so. */
 async function beatIn(changes: Parameters<typeof sampleSnapshot>[0]) {
   const { ask } = await open({ snapshot: () => sampleSnapshot(changes) });
-  return (await ask('/v1/beat?bot=main')).body as {
-    readonly markets: Readonly<Record<string, { readonly expiresAt: number }>>;
-  };
+  return (await ask('/v1/beat?bot=main')).body as { readonly markets: Readonly<Record<string, object>> };
 }
 
 const waiting = { market: 'ETH_USDT', state: 'waiting', says: 'ETH_USDT still has a timer.' } as const;
@@ -20,20 +23,13 @@ const done = { market: 'BTC_USDT', state: 'done', says: 'BTC_USDT has no timer.'
 
 describe('a beat', () => {
   test('without a body counts for the only bot, and says until when it is protected, by the time that is left', async () => {
-    const standing = clock.now();
-    const { ask, calls } = await open({ clock: { ...clock, now: () => standing }, bots: () => ['main'] });
+    const { ask, calls } = await open({ clock: standing, bots: () => ['main'] });
     const { status, body } = await ask('/v1/beat');
-    const expiresAt = expect.closeTo(standing.wallMs / 1000 + 54.321, 1);
+    const expiresAt = expect.closeTo(AT / 1000 + 54.321, 1);
     const BTC_USDT = { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt };
     const told = { armed: true, counted: true, bot: 'main', ttlSeconds: 15, markets: { BTC_USDT } };
     expect([status, body]).toEqual([200, told]);
     expect(calls).toEqual([['hear', 'main', 'beat', { session: null, seq: null }, expect.any(Number)]]);
-  });
-
-  test('that is a copy does not count, and is told why and whether it is armed all the same', async () => {
-    const { ask } = await open({ hear: () => ({ counted: false, why: 'replayed: seq is 3' }) });
-    const body = { armed: true, counted: false, why: 'replayed: seq is 3' };
-    expect(await ask('/v1/beat?bot=main')).toMatchObject({ status: 200, body });
   });
 
   test('is as old as the first of its bytes when its body comes later', async () => {
@@ -51,27 +47,27 @@ describe('a beat', () => {
     expect(calls[1]?.at(-1)).toBeGreaterThan(250);
   });
 
-  test('of a bot with a market that is not surely armed says so, and names no moment that has passed', async () => {
-    const states = ['suspended', 'paused', 'disarmed', 'expired', 'arming', 'rejected', 'deleted'] as const;
-    for (const state of states) {
-      const market = sampleMarket({ market: 'ETH_USDT', state, guaranteedMs: 30_000 });
-      const told = { armed: false, markets: { ETH_USDT: { state, armed: false } } };
-      expect(await beatIn({ markets: [sampleMarket(), market] }), state).toMatchObject(told);
-    }
+  const unsure = ['suspended', 'paused', 'disarmed', 'expired', 'arming', 'rejected', 'deleted'] as const;
+  test.each<[MarketSnapshot['state'], number | null, object]>([
+    ...unsure.map((state) => [state, 30_000, { state }] as [typeof state, number, object]),
+    ['arming', null, { expiresInSeconds: null, expiresAt: null }],
+    ['expired', -3000, { expiresInSeconds: 0, expiresAt: null }],
+    // It runs out while the reply is on its way.
+    ['armed', 5, { expiresInSeconds: 0, expiresAt: null }],
+    ['retrying', 10, { expiresInSeconds: 0, expiresAt: null }],
+  ])(
+    'of a bot with a market that is %s for %d ms says it is not armed',
+    async (state, guaranteedMs, told) => {
+      const changes = { state, guaranteedMs, expiryWallMs: AT - 3000 };
+      const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', ...changes })];
+      const ETH_USDT = { ...told, armed: false };
+      expect(await beatIn({ markets })).toMatchObject({ armed: false, markets: { ETH_USDT } });
+    },
+  );
+
+  test('to a daemon that stops, or that guards nothing, is told that nothing is armed', async () => {
     expect(await beatIn({ phase: 'stopping' })).toMatchObject({ armed: false });
     expect(await beatIn({ markets: [] })).toMatchObject({ armed: false, markets: {} });
-    const expiryWallMs = clock.now().wallMs - 3000;
-    for (const [state, guaranteedMs, expiresInSeconds] of [
-      ['arming', null, null],
-      ['expired', -3000, 0],
-      // It runs out while the reply is on its way.
-      ['armed', 5, 0],
-      ['retrying', 10, 0],
-    ] as const) {
-      const told = { armed: false, expiresInSeconds, expiresAt: null };
-      const markets = [sampleMarket({ state, guaranteedMs, expiryWallMs })];
-      expect(await beatIn({ markets }), state).toMatchObject({ armed: false, markets: { BTC_USDT: told } });
-    }
   });
 
   test('lists at most 200 markets, those that are not armed first, and counts the others', async () => {
@@ -85,27 +81,26 @@ describe('a beat', () => {
   });
 });
 
-test('a bot that fails is told when its timers fire', async () => {
-  const firesByWallMs = clock.now().wallMs + 48_000;
-  const markets = [sampleMarket({ state: 'suspended', firesByWallMs })];
-  const { ask, calls } = await open({ snapshot: () => sampleSnapshot({ markets }) });
-  const { status, body } = await ask('/v1/fail?bot=main');
-  expect(status).toBe(200);
-  expect(body).toMatchObject({ counted: true, bot: 'main' });
-  const market = (body as { markets: Record<string, { firesInSeconds: number }> }).markets['BTC_USDT'];
-  expect(market).toMatchObject({ state: 'suspended', firesBy: Math.round(firesByWallMs) / 1000 });
-  expect(market?.firesInSeconds).toBeLessThanOrEqual(48);
-  expect(calls[0]?.slice(0, 3)).toEqual(['hear', 'main', 'fail']);
-});
-
 const all = { done: true, markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }] };
 const two = { markets: ['ETH_USDT', 'ETH_USDT'], waitSeconds: 0 };
 const inForce = { level: 'info', before: 'info' };
 const says = (does: string, markets: readonly string[] | null, forMs = 0) => ({ does, markets, forMs });
-const word = ['hear', 'main', 'goodbye', { session: null, seq: 9 }, expect.any(Number)];
+const word = (kind: string, seq: number | null) => [
+  'hear',
+  'main',
+  kind,
+  { session: null, seq },
+  expect.any(Number),
+];
 
 test.each<[string, object, unknown[][], object]>([
-  ['goodbye', { seq: 9, waitSeconds: 2.5 }, [word, ['afterGoodbye', 'main', 2500]], { done: true }],
+  ['fail', {}, [word('fail', null)], { counted: true, bot: 'main' }],
+  [
+    'goodbye',
+    { seq: 9, waitSeconds: 2.5 },
+    [word('goodbye', 9), ['afterGoodbye', 'main', 2500]],
+    { done: true },
+  ],
   ...['arm', 'disarm', 'resume', 'trip'].flatMap((does): [string, object, unknown[][], object][] => [
     [does, {}, [['operate', says(does, null), 15_000]], all],
     [does, two, [['operate', says(does, ['ETH_USDT']), 0]], { done: true }],
@@ -131,9 +126,18 @@ const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] 
 const problems = ['markets: one', 'defaults: two'];
 const taken = { kind: 'applied', ...applied } as const;
 const rejected = { code: 'config_rejected', message: 'nothing was changed, because of 2 problems' };
-const copy = { counted: false, why: 'x' } as const;
+const copy = { counted: false, why: 'replayed: seq is 3' } as const;
+const dying = sampleMarket({ state: 'suspended', firesByWallMs: AT + 48_000 });
+const fires = { state: 'suspended', firesBy: Math.round(AT + 48_000) / 1000, firesInSeconds: 48 };
+const old = [sampleMarket(), sampleMarket({ market: 'OLD_USDT', state: 'rejected' })];
+const standsIn = (changes: Parameters<typeof sampleSnapshot>[0]) => ({
+  snapshot: () => sampleSnapshot(changes),
+});
 
 test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
+  // A copy is told all the same whether its bot is protected.
+  ['beat', { hear: () => copy }, 200, { ...copy, armed: true }],
+  ['fail', standsIn({ markets: [dying] }), 200, { markets: { BTC_USDT: fires } }],
   ['goodbye', left([done]), 200, { counted: true, bot: 'main', done: true, markets: [done] }],
   ['goodbye', left([done, waiting]), 202, { done: false, markets: [done, waiting] }],
   ['goodbye', left([done, waiting, impossible]), 409, { done: false }],
@@ -143,8 +147,16 @@ test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
   ['arm', become([done, impossible]), 409, { done: false, markets: [done, impossible] }],
   ['reload', read({ ...taken, progress: [waiting] }), 200, { ...applied, markets: [waiting] }],
   ['reload', read({ kind: 'rejected', problems }), 422, { error: { ...rejected, problems } }],
+  // What the exchange refuses is named, changed or not; but not where it refuses the key.
+  ['reload', standsIn({ markets: old }), 200, { result: 'unchanged', refused: ['OLD_USDT'] }],
+  [
+    'reload',
+    standsIn({ markets: old, authorised: false }),
+    200,
+    expect.not.objectContaining({ refused: expect.anything() }),
+  ],
 ])('%s is told what came of it: %j', async (name, changes, status, reply) => {
-  const { ask } = await open({ bots: () => ['main'], ...changes });
+  const { ask } = await open({ clock: standing, bots: () => ['main'], ...changes });
   expect(await ask(`/v1/${name}`)).toMatchObject({ status, body: reply });
 });
 
@@ -162,37 +174,23 @@ test('a command changes what the next beat is told at once', async () => {
   expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: false });
 });
 
-test('a reload names the markets that the exchange refuses, changed or not; not where it refuses the key', async () => {
-  const markets = [sampleMarket(), sampleMarket({ market: 'OLD_USDT', state: 'rejected' })];
-  for (const authorised of [true, false]) {
-    const { ask } = await open({ snapshot: () => sampleSnapshot({ markets, authorised }) });
-    const { body } = await ask('/v1/reload');
-    expect(body).toEqual({ result: 'unchanged', ...(authorised ? { refused: ['OLD_USDT'] } : {}) });
-  }
-});
-
 test('what can be read is the status as the web listener has it, and whether the daemon is live and ready', async () => {
   const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
-  const snapshot = () => sampleSnapshot({ ready: false, notReady: reasons });
-  const { ask, calls } = await open({ snapshot });
+  const { ask, calls } = await open(standsIn({ ready: false, notReady: reasons }));
   const status = await ask('/v1/status', { method: 'GET' });
   expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
   expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
+  const said = { live: true, ready: false, notReady: reasons.slice(0, 100), notReadyOmitted: 50 };
+  const withoutBots = { ready: true, notReady: [] };
   const { body } = await ask('/v1/health', { method: 'GET' });
-  expect(body).toMatchObject({
-    live: true,
-    ready: false,
-    notReady: reasons.slice(0, 100),
-    notReadyOmitted: 50,
-    nothingGuarded: null,
-    withoutBots: { ready: true, notReady: [] },
-  });
+  expect(body).toMatchObject({ ...said, nothingGuarded: null, withoutBots });
   expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   expect(calls).toEqual([]);
 });
 
 describe('who sent a command and why', () => {
   const agent = { 'user-agent': 'killswitchd (uid 1000, pid 42)' };
+  const { uid, gid } = userInfo();
 
   test('is told of every command before it begins, and of no beat and no question', async () => {
     const { ask, commands } = await open();
@@ -205,13 +203,9 @@ describe('who sent a command and why', () => {
     for (const [name, body] of Object.entries(bodies)) await ask(`/v1/${name}`, { body });
     await ask('/v1/log-level', { body: { level: 'debug' } });
     expect(commands.map(({ command }) => command)).toEqual(['disarm', ...Object.keys(bodies), 'log-level']);
-    expect(commands[0]).toEqual({
-      command: 'disarm',
-      markets: ['BTC_USDT'],
-      reason: 'maintenance',
-      sender: 'killswitchd (uid 1000, pid 42)',
-      via: expect.stringMatching(new RegExp(`^unix:.*, open to uid ${userInfo().uid}$`)),
-    });
+    const asked = { command: 'disarm', markets: ['BTC_USDT'], reason: 'maintenance' };
+    const via = expect.stringMatching(new RegExp(`^unix:.*, open to uid ${uid}$`));
+    expect(commands[0]).toEqual({ ...asked, sender: agent['user-agent'], via });
     expect(commands[1]).toMatchObject({ command: 'arm', markets: null, reason: null });
   });
 
@@ -221,26 +215,20 @@ describe('who sent a command and why', () => {
     const control = await start(spy, [socket, TCP], () => 'token', 'group');
     await asker(control.addresses[0])('/v1/arm');
     await asker(control.addresses[1])('/v1/arm', { headers: { authorization: 'Bearer token' } });
-    const { uid, gid } = userInfo();
     expect(spy.commands[0]?.via).toBe(`${socket}, open to uid ${uid} and group ${gid}`);
     expect(spy.commands[1]?.via).toMatch(/^http from 127\.0\.0\.1:\d+, with the token$/);
   });
 
-  test('shows no part of a secret that the sender or the reason holds', async () => {
+  test('shows no part of a secret, and is limited to what fits a line of the log', async () => {
     const secret = 'correct-horse-battery-staple';
-    const { ask, commands } = await open({ hide: (text) => text.replaceAll(secret, '...') });
-    const headers = { 'user-agent': `${'x'.repeat(90)} ${secret}` };
-    await ask('/v1/arm', { headers, body: { reason: secret } });
-    expect(commands).toMatchObject([{ reason: '...', sender: `${'x'.repeat(90)} ...` }]);
-  });
-
-  test('is limited to what fits a line of the log', async () => {
-    const { ask, commands, calls } = await open();
+    const { ask, commands, calls } = await open({ hide: (text) => text.replaceAll(secret, '...') });
     await ask('/v1/arm', { body: { markets: ['NO_SUCH'] } });
     for (const reason of ['', 'x'.repeat(201), 'two\nlines', 7])
       expect((await ask('/v1/arm', { body: { reason } })).code).toBe('invalid_value');
     expect([commands, calls]).toEqual([[], []]);
-    await ask('/v1/arm', { headers: { 'user-agent': `a\tb${'x'.repeat(300)}` } });
-    expect(commands[0]?.sender).toBe(`a b${'x'.repeat(197)}`);
+    const headers = { 'user-agent': `a\tb${'x'.repeat(90)} ${secret}${'x'.repeat(300)}` };
+    await ask('/v1/arm', { headers, body: { reason: secret } });
+    const sender = `a b${'x'.repeat(90)} ...${'x'.repeat(103)}`;
+    expect(commands).toMatchObject([{ reason: '...', sender }]);
   });
 });

