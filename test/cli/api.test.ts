@@ -49,23 +49,16 @@ const failingApi = (code: number, says: RegExp) => ({ code, err: [expect.stringM
 
 const OF_A_SHELL = { clientOrderId: 'from-a-shell' };
 const ORDER = { market: 'BTC_USDT', side: 'buy', amount: '60', amountIn: 'quote', ...OF_A_SHELL };
-const withOrder = (order: object, ...flags: string[]) => [
-  'createStockMarketOrder',
-  JSON.stringify(order),
-  ...flags,
-];
+const NEW = 'createStockMarketOrder';
+const withOrder = (order: object, ...flags: string[]) => [NEW, JSON.stringify(order), ...flags];
 const WITHDRAWAL = { ticker: 'USDT', amount: '10', address: 'TXyz', uniqueId: 'w-1', network: 'TRC20' };
 const balance = (currency: string) => Number(server.exchange.books().accounts['main']?.[currency]);
 
 describe('api calls', () => {
   it('createStockMarketOrder, and moves the money', async () => {
     const before = balance('BTC');
-    const value = {
-      market: 'BTC_USDT',
-      client_order_id: 'from-a-shell',
-      deal_stock: '0.001',
-      status: 'FILLED',
-    };
+    const dealt = { market: 'BTC_USDT', deal_stock: '0.001', status: 'FILLED' };
+    const value = { ...dealt, client_order_id: 'from-a-shell' };
     expect(await api(withOrder(ORDER, '--yes'))).toMatchObject({ code: 0, err: [], value });
     expect(balance('BTC')).toBeCloseTo(before + 0.001);
   });
@@ -99,10 +92,8 @@ describe('api calls', () => {
     const stderr = child.stderr as Readable;
     const [said, [code]] = await Promise.all([text(stderr), once(child, 'close')]);
     closeSync(notForWriting);
-    expect([code, said]).toEqual([
-      70,
-      'killswitchd api: ping was carried out, but its reply could not be written\n',
-    ]);
+    const told = 'ping was carried out, but its reply could not be written';
+    expect([code, said]).toEqual([70, `killswitchd api: ${told}\n`]);
   });
 
   it('syncKillSwitch: arms a timer, and deletes it', async () => {
@@ -129,15 +120,12 @@ describe('api calls', () => {
 
 it('api --list shows the nine operations with request, limit and what they do, and gives programs the same', async () => {
   const { code, out } = await run(['api', '--list']);
-  expect(code).toBe(0);
-  expect(out).toHaveLength(1 + 9);
-  const of = (name: string) => out.find((line) => line.startsWith(`${name} `))?.replaceAll(/ {2,}/g, ' | ');
-  expect(of('withdrawPay')).toBe(
-    'withdrawPay | POST /api/v4/main-account/withdraw-pay | 1000 in 10 s | moves money',
-  );
-  expect(of('orderHistory')).toBe('orderHistory | POST /api/v4/accounts/orders | not shown | reads');
-  const { value } = await api(['--list', '--json']);
-  const rows = value as { name: string; movesMoney: boolean }[];
+  expect([code, out.length]).toEqual([0, 1 + 9]);
+  const words = out.map((line) => line.replaceAll(/ {2,}/g, ' | '));
+  const withdraw = 'withdrawPay | POST /api/v4/main-account/withdraw-pay | 1000 in 10 s | moves money';
+  const history = 'orderHistory | POST /api/v4/accounts/orders | not shown | reads';
+  expect(words).toEqual(expect.arrayContaining([withdraw, history]));
+  const rows = (await api(['--list', '--json'])).value as { name: string; movesMoney: boolean }[];
   expect(rows.map(({ name }) => name)).toEqual(Object.keys(OPERATIONS));
   const dear = rows.filter(({ movesMoney }) => movesMoney).map(({ name }) => name);
   expect(dear).toEqual(['createStockMarketOrder', 'withdrawPay']);
@@ -175,7 +163,7 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     [['withdrawPay', SENT, ...flags, '--yes'], /--amount-in: withdrawPay has no amount to be counted/],
     // Wrong arguments come before a missing --yes.
     [withOrder({ ...ORDER, side: 'Sell' }), /side is "Sell"; allowed: buy, sell; did you mean sell\?$/],
-    [['createStockMarketOrder', '[]', ...flags], /request is \[\]; allowed: an object with market,/],
+    [[NEW, '[]', ...flags], /request is \[\]; allowed: an object with market,/],
     [['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
   ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();
@@ -222,14 +210,12 @@ describe('api tells failures apart', () => {
     const before = log.lastSeq();
     server.addFaults([{ kind: 'hang', mode: 'drop' }]);
     const child = spawn(process.execPath, [MAIN, 'api', ...withOrder(ORDER, '--yes')], { env });
-    await expect
-      .poll(() => log.since(before).map(({ kind }) => kind), { timeout: 15_000 })
-      .toContain('fault-applied');
-    const said = text(child.stderr);
-    const closed = once(child, 'close');
+    const kinds = () => log.since(before).map(({ kind }) => kind);
+    await expect.poll(kinds, { timeout: 15_000 }).toContain('fault-applied');
     child.kill('SIGINT');
-    expect(await closed).toEqual([75, null]);
-    expect(await said).toMatch(/withdrawn by its signal; look for client_order_id "from-a-shell" before/);
+    const [said, closed] = await Promise.all([text(child.stderr), once(child, 'close')]);
+    expect(closed).toEqual([75, null]);
+    expect(said).toMatch(/withdrawn by its signal; look for client_order_id "from-a-shell" before/);
   });
 
   // That nothing printed holds a secret, `api` looks at itself.
@@ -276,11 +262,17 @@ describe('api tells failures apart', () => {
 });
 
 describe('api reads of a configuration file', () => {
-  it('none whose name is an empty text, and says whose name that is', async () => {
-    const says = /^killswitchd api: --config or KILLSWITCHD_CONFIG: found an empty text; allowed: /;
-    expect(await api(['ping', '--config', ''])).toMatchObject(failingApi(78, says));
-    const variable = { env: { ...env, KILLSWITCHD_CONFIG: '' } };
-    expect(await api(['ping'], variable)).toMatchObject(failingApi(78, says));
+  it.each([
+    ['', /^killswitchd api: --config or KILLSWITCHD_CONFIG: found an empty text; allowed: /],
+    [
+      'exchange: { baseUrl: ["https://a.example"] }',
+      /:1:13 exchange\.baseUrl: unknown key.*mean baseUrls\?$/,
+    ],
+  ])('what is wrong in %j, by its place, or whose name is empty', async (text, says) => {
+    const file = text && fileWith(text);
+    expect(await api(['ping', '--config', file], { env: {} })).toMatchObject(failingApi(78, says));
+    const byVariable = { env: { KILLSWITCHD_CONFIG: file } };
+    expect(await api(['ping'], byVariable)).toMatchObject(failingApi(78, says));
   });
 
   it('the exchange alone: markets and liveness may be missing or wrong', async () => {
@@ -289,11 +281,5 @@ describe('api reads of a configuration file', () => {
     expect(await api(['myCodes', '--config', file], { env: keys })).toMatchObject({ code: 0 });
     const flag = ['--base-url', 'http://127.0.0.1:1'];
     expect(await api(['ping', '--config', file, ...flag], { env: keys })).toMatchObject({ code: 69 });
-  });
-
-  it('and names the place of what is wrong in it', async () => {
-    const file = fileWith('exchange: { baseUrl: ["https://exchange.example"] }\n');
-    const says = /:1:13 exchange\.baseUrl: unknown key.*did you mean baseUrls\?$/;
-    expect(await api(['ping', '--config', file], { env: {} })).toMatchObject(failingApi(78, says));
   });
 });

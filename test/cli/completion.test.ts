@@ -22,6 +22,19 @@ async function offered(lines: readonly (readonly string[])[]): Promise<string[][
 
 const wordsOf = (line: string) => line.split(' ');
 
+/** The flags of each command, as its help shows them. */
+async function flagsOfAll() {
+  const flags = new Map<string, string[]>();
+  for (const name of await commandNames()) {
+    const shown = (await helpOf(name)).matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm);
+    flags.set(
+      name,
+      Array.from(shown, ([, flag = '']) => flag),
+    );
+  }
+  return flags;
+}
+
 describe('bash completes', () => {
   test('commands, flags, and the values that are allowed', async () => {
     const offers = [
@@ -40,32 +53,26 @@ describe('bash completes', () => {
   });
 
   test('every flag that help shows', async () => {
-    const names = await commandNames();
-    const replies = await offered(names.map((name) => [name, '--']));
-    for (const [index, name] of names.entries()) {
-      const flags = (await helpOf(name)).matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm);
-      expect(replies[index], name).toEqual(Array.from(flags, ([, flag]) => flag));
-    }
+    const flags = await flagsOfAll();
+    const replies = await offered([...flags.keys()].map((name) => [name, '--']));
+    expect(replies).toEqual([...flags.values()]);
   });
 });
 
-test.each(['zsh', 'fish'])('the script for %s names every command and its flags', async (shell) => {
-  const { out } = await ask(['completion', shell]);
-  for (const name of await commandNames()) {
-    expect(out).toContain(name);
-    for (const [, flag = ''] of (await helpOf(name)).matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm))
-      expect(out).toContain(flag);
-  }
-});
-
-test('zsh takes a value after an equals sign, and both complete a bot as a command of its own', async () => {
-  const { out: zsh } = await ask(['completion', 'zsh']);
-  expect(zsh).toContain("'--config=[");
-  expect(zsh).not.toContain("'--embedded-exchange=[");
-  expect(zsh).toContain('[[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal');
-  const { out: fish } = await ask(['completion', 'fish']);
-  expect(fish).toContain('(complete -C (string replace -r ');
-});
+test.each([
+  ['zsh', '[[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal'],
+  ['fish', '(complete -C (string replace -r '],
+])(
+  'the script for %s names every command and its flags, and completes a bot as a command',
+  async (shell, bot) => {
+    const { out } = await ask(['completion', shell]);
+    expect(out).toContain(bot);
+    for (const [name, flags] of await flagsOfAll())
+      for (const word of [name, ...flags]) expect(out).toContain(word.replace('--', ''));
+    // A value after an equals sign is for flags that take one.
+    if (shell === 'zsh') expect(out).toMatch(/^(?![^]*'--embedded-exchange=\[)[^]*'--config=\[/);
+  },
+);
 
 test('the manual has every command, variable and exit code, and nothing that roff would take for a request', async () => {
   const { out } = await ask(['man']);
@@ -83,19 +90,19 @@ test('the manual has every command, variable and exit code, and nothing that rof
 });
 
 test.each([
-  ['bogus', /^killswitchd: unknown command 'bogus'\nTry: killswitchd --help$/],
-  ['rnu', /^killswitchd: unknown command 'rnu'\n\(Did you mean run\?\)\nTry: killswitchd --help$/],
-  ['run --api-secret=abc', /^killswitchd run: unknown option '--api-secret'\n/],
-  ['run --bogus', /^killswitchd run: unknown option '--bogus'\nTry: killswitchd run --help$/],
+  ['bogus', "killswitchd: unknown command 'bogus'\nTry: killswitchd --help"],
+  ['rnu', "killswitchd: unknown command 'rnu'\n(Did you mean run?)\nTry: killswitchd --help"],
+  ['run --api-secret=abc', "killswitchd run: unknown option '--api-secret'\nTry: killswitchd run --help"],
   [
     'pause',
-    /^killswitchd pause: required option '--for <duration>' not specified\nTry: killswitchd pause --help$/,
+    "killswitchd pause: required option '--for <duration>' not specified\nTry: killswitchd pause --help",
   ],
-  [
-    'exchange --profile life',
-    /^killswitchd exchange: .*'life' is invalid. Allowed choices are documented, live.\n/,
-  ],
+  ['exchange --profile life', "'life' is invalid. Allowed choices are documented, live.\n"],
 ])('%s says which command it was, what is wrong, and where help is', async (line, says) => {
   const { code, out, err } = await run(line.split(' '));
-  expect({ code, out, err: err.join('\n') }).toEqual({ code: 64, out: [], err: expect.stringMatching(says) });
+  expect({ code, out, err: err.join('\n') }).toEqual({
+    code: 64,
+    out: [],
+    err: expect.stringContaining(says),
+  });
 });

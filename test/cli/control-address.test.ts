@@ -53,31 +53,30 @@ describe('where the daemon is', () => {
     writeFileSync(join(run, 'main/control.sock'), '');
     expect(await find({}, {}, run)).toBe(`unix:${run}/main/control.sock`);
     writeFileSync(join(run, 'other/control.sock'), '');
-    await expect(find({}, {}, run)).rejects.toMatchObject({
-      exitCode: 78,
-      message: `several daemons run here; say which: --control unix:${run}/main/control.sock, --control unix:${run}/other/control.sock`,
-    });
-    const none =
-      /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config.*without control\.listen takes no commands$/;
+    const named = ['main', 'other'].map((name) => `--control unix:${run}/${name}/control.sock`).join(', ');
+    const several = { exitCode: 78, message: `several daemons run here; say which: ${named}` };
+    await expect(find({}, {}, run)).rejects.toMatchObject(several);
+    const none = /^no daemon is named.*--control unix:\/PATH.*without control\.listen takes no commands$/;
     await expect(find({})).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(none) });
   });
 
-  it.each<[string, Record<string, string>, number, RegExp]>([
-    ['--control /run/k', {}, 64, /--control: found "\/run\/k"; .*did you mean unix:\/run\/k\?/],
-    ['--control 127.0.0.1:0', {}, 64, /--control: found port 0/],
-    ['', { KILLSWITCHD_CONTROL: '' }, 78, /KILLSWITCHD_CONTROL: found an empty text/],
-    ['', { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
-    ['--config /no.yaml', {}, 78, /^.*\/no.yaml: the configuration file does not exist\n.*--control/],
-  ])('%s with %j ends with %i', async (args, env, code, message) => {
-    expect(await refusal(args.split(' ').filter(Boolean), env)).toEqual(matching(code, message));
-  });
-
-  it.each([
-    ['control: { listen: "unix:/k" }', /k\.yaml:1:12 control.listen: found "unix:\/k"; allowed: a list/],
-    ['control: { listen: [unix:relative] }', /k\.yaml:1:12 control.listen: found "unix:relative"/],
-    ['control: [', /k\.yaml:1:\d+: not valid YAML/],
-  ])('a file with %j ends with 78 and the place', async (text, message) => {
-    expect(await refusal(['--config', fileWith(text, 'k.yaml')])).toEqual(matching(78, message));
+  const inFile = (text: string) => ['--config', fileWith(text, 'k.yaml')];
+  it.each<[number, () => string[], Record<string, string>, RegExp]>([
+    [64, () => ['--control', '/run/k'], {}, /--control: found "\/run\/k"; .*did you mean unix:\/run\/k\?/],
+    [64, () => ['--control', '127.0.0.1:0'], {}, /--control: found port 0/],
+    [78, () => [], { KILLSWITCHD_CONTROL: '' }, /KILLSWITCHD_CONTROL: found an empty text/],
+    [78, () => [], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
+    [
+      78,
+      () => ['--config', '/no.yaml'],
+      {},
+      /^.*\/no.yaml: the configuration file does not exist\n.*--control/,
+    ],
+    [78, () => inFile('control: { listen: "unix:/k" }'), {}, /k\.yaml:1:12 .*"unix:\/k"; allowed: a list/],
+    [78, () => inFile('control: { listen: [unix:a] }'), {}, /k\.yaml:1:12 control.listen: found "unix:a"/],
+    [78, () => inFile('control: ['), {}, /k\.yaml:1:\d+: not valid YAML/],
+  ])('ends with %i where it is said by %s with %j', async (code, args, env, message) => {
+    expect(await refusal(args(), env)).toEqual(matching(code, message));
   });
 });
 
@@ -110,11 +109,12 @@ describe('the token', () => {
   });
 
   it('that cannot be read is a mistake of whoever named it', async () => {
-    const flag = await refusal(['--control', '127.0.0.1:9', '--token-file', '/no/such/file']);
-    expect(flag).toEqual(matching(64, /--token-file: the file that it names does not exist/));
+    const tcp = ['--control', '127.0.0.1:9'];
+    const missing = /--token-file: the file that it names does not exist/;
+    expect(await refusal([...tcp, '--token-file', '/no/such/file'])).toEqual(matching(64, missing));
     const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileWith('short') };
-    const variable = await refusal(['--control', '127.0.0.1:9'], env);
-    expect(variable).toEqual(matching(78, /CONTROL_TOKEN_FILE: in the file that it names: found 5/));
+    const short = /CONTROL_TOKEN_FILE: in the file that it names: found 5/;
+    expect(await refusal(tcp, env)).toEqual(matching(78, short));
   });
 
   it('is not sent over a socket, which its mode guards', async () => {
@@ -185,8 +185,7 @@ async function asNobody<T>(act: () => Promise<T>) {
   }
 }
 
-const health = (live: boolean, ready: boolean, notReady: readonly string[] = []) =>
-  daemon(() => ({ json: { live, ready, notReady } }));
+const health = (live: boolean, ready: boolean) => daemon(() => ({ json: { live, ready, notReady: [] } }));
 
 const check = (line: string, setting: Setting = {}) => run(`healthcheck ${line}`.trim().split(' '), setting);
 const well = (what: string) => ({ code: 0, out: [`The daemon is ${what}.`], err: [] });
@@ -194,13 +193,11 @@ const webOf = async (snapshot?: () => Snapshot) =>
   new URL((await startWeb(snapshot)).addresses[0] ?? '').host;
 
 describe('healthcheck', () => {
-  it('asks the control listener whether the daemon is live, or ready', async () => {
-    const { address, asked } = await health(true, false, ['BTC_USDT is not confirmed armed (arming)']);
+  it('asks the control listener whether the daemon is live', async () => {
+    const { address, asked } = await health(true, false);
     for (const flag of ['', '--live '])
       expect(await check(`${flag}--control ${address}`)).toMatchObject(well('live'));
-    const says = /is not ready: BTC_USDT is not confirmed armed \(arming\)$/;
-    expect(await check(`--ready --control ${address}`)).toMatchObject(failing(69, says));
-    expect(asked).toMatchObject(Array.from({ length: 3 }, () => ({ method: 'GET', path: '/v1/health' })));
+    expect(asked).toMatchObject(Array.from({ length: 2 }, () => ({ method: 'GET', path: '/v1/health' })));
     const stuck = await health(false, false);
     const still = /is not live: its loop makes no progress$/;
     expect(await check(`--control ${stuck.address}`)).toMatchObject(failing(69, still));
@@ -214,19 +211,6 @@ describe('healthcheck', () => {
     const env = { KILLSWITCHD_WEB_LISTEN: sick.replace('127.0.0.1', '0.0.0.0') };
     expect(await check('', { env })).toMatchObject(well('live'));
     expect(await check('--ready', { env })).toMatchObject(failing(69, /is not ready: .*BTC_USDT.*arming/));
-  });
-
-  it('asks for whoever starts a bot whether all but the bots is ready', async () => {
-    const withoutBots = { ready: true, notReady: [] };
-    const json = { live: true, ready: false, notReady: ['x'], withoutBots };
-    const { address } = await daemon(() => ({ json }));
-    const dead = { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 } as const;
-    const suspended = sampleMarket({ state: 'suspended', wanted: false });
-    const host = await webOf(() => sampleSnapshot({ markets: [suspended], bots: [dead] }));
-    for (const place of [`--control ${address}`, `--web ${host}`])
-      expect(await check(`--ready --exclude bots ${place}`)).toMatchObject(well('ready for its bots'));
-    const { code, err } = await check(`--ready --web ${host}`);
-    expect([code, err[0]]).toEqual([69, expect.stringContaining('bot/main failed: it is silent')]);
   });
 
   it('prefers the control listener where both are configured, and finds both in the file', async () => {

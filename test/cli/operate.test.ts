@@ -163,12 +163,9 @@ describe('reload', () => {
   const refusedOne = (market: string) =>
     progress(market, 'impossible', 'is refused by the exchange', { refused: true });
 
+  const news = [inForce, ...changes, ARMED.says];
   it.each<[string, Reply, readonly string[]]>([
-    [
-      'which markets the new one adds, removes and changes',
-      applied([ARMED]),
-      [inForce, ...changes, ARMED.says],
-    ],
+    ['which markets the new one adds, removes and changes', applied([ARMED]), news],
     ['that no market is touched', applied([], none), [inForce, 'Its markets are the same.']],
     ['that nothing has changed', { json: { result: 'unchanged' } }, [same]],
   ])('says %s, and prints the reply for programs', async (_, reply, out) => {
@@ -205,7 +202,6 @@ describe('reload', () => {
 
   it('names a market that the exchange refuses once', async () => {
     const { code, err } = await order('reload', applied([refusedOne('OLD_USDT')], { refused }));
-    expect(code).toBe(69);
-    expect(err).not.toContain(told);
+    expect([code, err.includes(told)]).toEqual([69, false]);
   });
 });
