@@ -26,16 +26,11 @@ import { ask as askWeb, clock, start as startWeb } from './operator/web-fixture.
 import { INVARIANTS } from './simulation/court.ts';
 
 /** What `find` sees in every document and `isKnown` does not know, as `path: text`. */
-function unknown(
-  find: (markdown: string) => readonly string[],
-  isKnown: (text: string, path: string) => boolean,
-) {
-  return DOCUMENTS.flatMap((path) =>
-    find(read(path))
-      .filter((text) => !isKnown(text, path))
-      .map((text) => `${path}: ${text}`),
-  );
-}
+const unknown = (find: (markdown: string) => string[], isKnown: (text: string, path: string) => boolean) =>
+  DOCUMENTS.flatMap((path) => {
+    const texts = find(read(path)).filter((text) => !isKnown(text, path));
+    return texts.map((text) => `${path}: ${text}`);
+  });
 
 const matches = (pattern: RegExp) => (markdown: string) =>
   [...markdown.matchAll(pattern)].map(([text]) => text);
@@ -152,11 +147,11 @@ describe('the examples', () => {
 
   it('of faults are taken by the simulated exchange, and every kind is described', async () => {
     const text = read('docs/http.md');
-    const examples = [...text.matchAll(/[`'](\{"kind":.*?\})[`']/g)].map(([, json = '']) => json);
-    const faults = examples.map((json): unknown => JSON.parse(json));
+    const examples = text.matchAll(/[`'](\{"kind":.*?\})[`']/g);
+    const faults = Array.from(examples, ([, json = '']): { kind: string } => JSON.parse(json));
     const setup = [{ path: '/simulator/faults', body: faults }];
     await (await startSimulatedServer({ clock, listen: { host: '127.0.0.1', port: 0 }, setup })).close();
-    const described = new Set(examples.map((json) => (JSON.parse(json) as { kind: string }).kind));
+    const described = new Set<string>(faults.map(({ kind }) => kind));
     expect(FAULT_KINDS.filter((kind) => !described.has(kind))).toEqual([]);
   });
 });
@@ -213,38 +208,25 @@ const namedIn = (path: string, names: readonly string[]) => {
   const named = new Set(inlineCodeOf(read(path)));
   return names.filter((name) => named.has(name));
 };
+const REFUSED = rowsOf('docs/http.md', /^\| (\d{3}) +\| `([a-z_]+)` +\|/gm);
+const REFUSING = REFUSALS.map((code) => `${new ControlRefusal(code, '').status} ${code}`);
+const CODES = Object.values(EXIT).map(String);
 
 it.each<[string, readonly string[], readonly string[]]>([
+  ['docs/http.md lists every refusal with its status, once', REFUSED.toSorted(), REFUSING.toSorted()],
+  ['docs/configuration.md says what goes wrong', Object.keys(KEY_RISKS).toSorted(), CONFIG_KEYS.toSorted()],
   [
-    'docs/http.md lists every refusal with its status, once',
-    rowsOf('docs/http.md', /^\| (\d{3}) +\| `([a-z_]+)` +\|/gm).toSorted(),
-    REFUSALS.map((code) => `${new ControlRefusal(code, '').status} ${code}`).toSorted(),
-  ],
-  [
-    'docs/configuration.md says of every key what goes wrong',
-    Object.keys(KEY_RISKS).toSorted(),
-    CONFIG_KEYS.toSorted(),
-  ],
-  [
-    'docs/metrics.md explains every reason of a failed request',
+    'docs/metrics.md explains why requests fail',
     namedIn('docs/metrics.md', FAILURE_REASONS),
     FAILURE_REASONS,
   ],
+  ['docs/dependencies.md has a reason for each', rowsOf('docs/dependencies.md', /(NO REASON GIVEN)/g), []],
   [
-    'docs/dependencies.md has a reason for every package that was chosen',
-    rowsOf('docs/dependencies.md', /(NO REASON GIVEN)/g),
-    [],
-  ],
-  [
-    'docs/simulation.md explains every invariant that is judged',
+    'docs/simulation.md explains every invariant',
     rowsOf('docs/simulation.md', /^\| (\d+ [a-z ]+?) +\|/gm),
     INVARIANTS,
   ],
-  [
-    'docs/commands.md lists every exit code once',
-    rowsOf('docs/commands.md', /^\| (\d+) +\|/gm),
-    Object.values(EXIT).map(String),
-  ],
+  ['docs/commands.md lists every exit code once', rowsOf('docs/commands.md', /^\| (\d+) +\|/gm), CODES],
 ])('%s', (_, shown, expected) => expect(shown).toEqual(expected));
 
 it('the prose has lines of at most 120 characters outside of tables, code and links', () => {

@@ -52,49 +52,34 @@ const split = (families: readonly Family[], label: string): [Family[], Family[]]
   families.filter(({ labels }) => !labels.includes(label)),
 ];
 
-/** Every label of this program whose values are a closed set, with the metrics that have it. */
-export const CLOSED_LABELS: readonly {
-  readonly label: string;
-  readonly of: readonly string[];
-  readonly values: readonly string[];
-  /** Link to the table that explains the values. */
-  readonly explained?: string;
-}[] = [
-  { label: 'state', of: ['killswitch_market_state'], values: MARKET_STATES },
-  { label: 'reason', of: ['killswitch_market_held'], values: [NOT_HELD, ...HOLDS] },
-  { label: 'reason', of: ['killswitch_holds_total'], values: HOLDS },
-  {
-    label: 'purpose',
-    of: ['killswitch_requests_total', 'killswitch_request_failures_total'],
-    values: PURPOSES,
-  },
-  {
-    label: 'reason',
-    of: ['killswitch_request_failures_total', 'killswitch_ping_failures_total'],
-    values: FAILURE_REASONS,
-    explained: '[below](#label-values)',
-  },
-  { label: 'reason', of: ['killswitch_suspensions_total'], values: SUSPENSIONS },
-  { label: 'reason', of: ['killswitch_fired_total'], values: FIRINGS },
-  { label: 'how', of: ['killswitch_markets_removed_total'], values: REMOVALS },
-  { label: 'state', of: ['killswitch_bot_state', 'killswitch_bot_changes_total'], values: BOT_STATES },
-  { label: 'certainty', of: ['killswitch_lapses_by_certainty_total'], values: CERTAINTIES },
-  { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
-  { label: 'kind', of: ['killswitch_stall_seconds'], values: [STALL_KINDS.stall, STALL_KINDS.suspend] },
-  {
-    label: 'reason',
-    of: ['killswitch_control_refused_total'],
-    values: REFUSALS,
-    explained: 'the `code` of the [refusal](http.md#refusals)',
-  },
-  { label: 'what', of: ['killswitch_notify_failures_total'], values: NOTIFY_WHATS },
+/** Of some metrics the label whose values are a closed set. */
+const closed = (of: string, label: string, values: readonly string[], explained?: string) => {
+  return { of: of.split(' ').map((name) => `killswitch_${name}`), label, values, explained };
+};
+
+/** Every label of this program whose values are a closed set, and where a table explains them. */
+export const CLOSED_LABELS = [
+  closed('market_state', 'state', MARKET_STATES),
+  closed('market_held', 'reason', [NOT_HELD, ...HOLDS]),
+  closed('holds_total', 'reason', HOLDS),
+  closed('requests_total request_failures_total', 'purpose', PURPOSES),
+  closed('request_failures_total ping_failures_total', 'reason', FAILURE_REASONS, '[below](#label-values)'),
+  closed('suspensions_total', 'reason', SUSPENSIONS),
+  closed('fired_total', 'reason', FIRINGS),
+  closed('markets_removed_total', 'how', REMOVALS),
+  closed('bot_state bot_changes_total', 'state', BOT_STATES),
+  closed('lapses_by_certainty_total', 'certainty', CERTAINTIES),
+  closed('stalls_total', 'kind', Object.values(STALL_KINDS)),
+  closed('stall_seconds', 'kind', [STALL_KINDS.stall, STALL_KINDS.suspend]),
+  closed('control_refused_total', 'reason', REFUSALS, 'the `code` of the [refusal](http.md#refusals)'),
+  closed('notify_failures_total', 'what', NOTIFY_WHATS),
 ];
 
 /** A label of the metric, with its values where they are a closed set. */
 function describeLabel(label: string, metric: string): string {
-  const closed = CLOSED_LABELS.find((set) => set.label === label && set.of.includes(metric));
-  if (closed === undefined) return code(label);
-  return `${code(label)}: ${closed.explained ?? closed.values.join(', ')}`;
+  const found = CLOSED_LABELS.find((set) => set.label === label && set.of.includes(metric));
+  if (found === undefined) return code(label);
+  return `${code(label)}: ${found.explained ?? found.values.join(', ')}`;
 }
 
 /** The blocks, every name that a page of metrics may show, and the labels of each of them. */

@@ -157,11 +157,3 @@ test('text lines are a time and a sentence, and details cannot forge a line of t
   expect(lines[1]).toMatch(/^\d\d:\d\d:\d\dZ {2}warning {2}BTC_USDT: .*x 00:00:00 {2}All is well \[2J/);
   expect(lines[2]).toMatch(/^\d\d:\d\d:\d\dZ {2}ERROR {2}BTC_USDT MAY BE UNARMED/);
 });
-
-test('format auto is text on a terminal, and JSON elsewhere', async () => {
-  for (const terminal of [true, false]) {
-    const log = record({ format: 'auto', terminal });
-    log.logger.info({ event: 'a' }, 'It begins.');
-    expect(await log.read()).toMatch(terminal ? /^\d\d:\d\d:\d\dZ {2}It begins\.\n$/ : /^\{.*\}\n$/);
-  }
-});

@@ -51,8 +51,7 @@ test('a good reload after a bad one is a success again, with its own hash and ti
     const counts = ['reload_failures_total', 'reloads_total'];
     const figures = await daemon.figures(...[...names, ...counts].map((name) => `config_${name}`));
     expect(figures).toEqual([1, AT / 1000 + 5, 0x123456789abc, 1, 2]);
-    const event = does === 'reloadApplied' ? 'reload-applied' : 'reload-unchanged';
-    expect((await daemon.lines()).at(-1)).toMatchObject({ level: 'info', event });
+    expect((await daemon.lines()).at(-1)?.['level']).toBe('info');
   }
 });
 

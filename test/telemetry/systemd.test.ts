@@ -71,15 +71,6 @@ describe('a service manager is told', () => {
     expect(said('EXTEND_TIMEOUT_USEC=15000000')).toEqual([]);
   });
 
-  test('that all is armed with the step that learns it', () => {
-    const { calls, apply, run, heard, timeline } = start({ markets: ['AAA:60', 'BBB:60'] });
-    for (const at of [0, 1]) {
-      run(20);
-      apply(calls[at]);
-    }
-    expect(heard.at(-1)).toMatchObject({ atMs: timeline.nowMs(), status: expect.stringMatching(/^2 of 2/) });
-  });
-
   test.each([2000, 15_000, 60_000])(
     'that it lives at least twice in a watchdog of %i ms, however often the configuration is read',
     (watchdogMs) => {
