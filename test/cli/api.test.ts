@@ -55,12 +55,16 @@ const WITHDRAWAL = { ticker: 'USDT', amount: '10', address: 'TXyz', uniqueId: 'w
 const balance = (currency: string) => Number(server.exchange.books().accounts['main']?.[currency]);
 
 describe('api calls', () => {
-  it('createStockMarketOrder, and moves the money', async () => {
-    const before = balance('BTC');
+  it('what moves money, and moves it, also with its arguments on standard input', async () => {
+    const [btc, usdt] = [balance('BTC'), balance('USDT')];
     const dealt = { market: 'BTC_USDT', deal_stock: '0.001', status: 'FILLED' };
     const value = { ...dealt, client_order_id: 'from-a-shell' };
     expect(await api(withOrder(ORDER, '--yes'))).toMatchObject({ code: 0, err: [], value });
-    expect(balance('BTC')).toBeCloseTo(before + 0.001);
+    expect(balance('BTC')).toBeCloseTo(btc + 0.001);
+    const input = JSON.stringify(WITHDRAWAL);
+    expect(await api(['withdrawPay', '-', '--yes'], { input })).toMatchObject({ code: 0 });
+    expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'w-1', amount: '10' }]);
+    expect(balance('USDT')).toBeLessThan(usdt - 60 - 10);
   });
 
   it('orderHistory with the access token of a file, and without key and secret', async () => {
@@ -68,14 +72,6 @@ describe('api calls', () => {
     const args = ['orderHistory', '{"limit":1}', '--access-token-file', fileWith(`${TOKEN}\n`)];
     const value = { limit: 1, data: [{ client_order_id: 'of-the-history' }] };
     expect(await api(args, keyless())).toMatchObject({ code: 0, value });
-  });
-
-  it('withdrawPay, with its arguments on standard input', async () => {
-    const before = balance('USDT');
-    const input = JSON.stringify(WITHDRAWAL);
-    expect(await api(['withdrawPay', '-', '--yes'], { input })).toMatchObject({ code: 0 });
-    expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'w-1', amount: '10' }]);
-    expect(balance('USDT')).toBeLessThan(before - 10);
   });
 
   it('as a process of its own, with what a pipe gives it', async () => {
@@ -96,18 +92,11 @@ describe('api calls', () => {
     expect([code, said]).toEqual([70, `killswitchd api: ${told}\n`]);
   });
 
-  it('syncKillSwitch: arms a timer, and deletes it', async () => {
-    const sync = (timeoutSeconds: number | null) =>
-      api(['syncKillSwitch', JSON.stringify({ market: 'ETH_USDT', timeoutSeconds })]);
-    expect(await sync(60)).toMatchObject({ code: 0, value: { market: 'ETH_USDT' } });
-    expect(server.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
-    expect(await sync(null)).toMatchObject({ code: 0, value: null });
-    expect(server.exchange.timers()).toEqual([]);
-  });
-
   const address = expect.stringMatching(/^3/);
   const RANGE = { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' };
-  it.each<[string, object, object, (() => Setting)?]>([
+  it.each<[string, object, object | null, (() => Setting)?]>([
+    ['syncKillSwitch', { market: 'ETH_USDT', timeoutSeconds: 60 }, { market: 'ETH_USDT' }],
+    ['syncKillSwitch', { market: 'ETH_USDT', timeoutSeconds: null }, null],
     ['myCodes', { limit: 2, offset: 1 }, { limit: 2, offset: 1, data: [{}, {}] }],
     ['miningHashrate', RANGE, { data: { account: 'rig', hashrate: [{}, {}] } }],
     ['createNewAddress', { ticker: 'BTC', type: 'p2sh-segwit' }, { account: { address } }],

@@ -24,26 +24,17 @@ export async function daemonDocument() {
     return [path, { ...document.paths[path], [method]: operation }];
   });
   const { components } = document;
-  const error = {
-    type: 'object',
-    required: ['code', 'message'],
-    properties: {
-      code: { enum: ['config_rejected', ...REFUSALS] },
-      message: { type: 'string' },
-      problems: { type: 'array', items: { type: 'string' } },
-    },
+  const fields = {
+    code: { enum: ['config_rejected', ...REFUSALS] },
+    message: { type: 'string' },
+    problems: { type: 'array', items: { type: 'string' } },
   };
+  const error = { type: 'object', required: ['code', 'message'], properties: fields };
+  const Error = { ...components.schemas['Error'], properties: { error } };
   return {
     ...document,
     paths: Object.fromEntries(paths),
-    components: {
-      ...components,
-      schemas: {
-        ...components.schemas,
-        Status: statusSchema(),
-        Error: { ...components.schemas['Error'], properties: { error } },
-      },
-    },
+    components: { ...components, schemas: { ...components.schemas, Status: statusSchema(), Error } },
     'x-refusals': REFUSALS.map((code) => ({ code, status: new ControlRefusal(code, '').status })),
   };
 }
@@ -84,10 +75,6 @@ function schemaOf(value: unknown): Schema {
   if (value === null) return {};
   if (Array.isArray(value)) return { type: 'array', items: value.length === 0 ? {} : schemaOf(value[0]) };
   if (typeof value !== 'object') return { type: [typeof value, 'null'] };
-  const properties = Object.entries(value as object).map(([name, inner]) => [name, schemaOf(inner)]);
-  return {
-    type: 'object',
-    required: Object.keys(value as object),
-    properties: Object.fromEntries(properties),
-  };
+  const properties = Object.entries(value).map(([name, inner]) => [name, schemaOf(inner)]);
+  return { type: 'object', required: Object.keys(value), properties: Object.fromEntries(properties) };
 }

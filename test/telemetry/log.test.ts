@@ -55,12 +55,10 @@ test('an outage of a thousand markets takes tens of lines, and every market that
   const start = log.clock.now();
   const names = Array.from({ length: 1000 }, (_, index) => `M${index}_USDT`);
   const each = (afterMs: number, ...kinds: (keyof typeof EVERY_NOTICE)[]) => {
-    for (const [index, market] of names.entries())
-      for (const kind of kinds)
-        log.observe({ ...EVERY_NOTICE[kind], market, first: true } as Notice, {
-          ...start,
-          monoMs: start.monoMs + afterMs + index * 6,
-        });
+    for (const [index, market] of names.entries()) {
+      const now = { ...start, monoMs: start.monoMs + afterMs + index * 6 };
+      for (const kind of kinds) log.observe({ ...EVERY_NOTICE[kind], market, first: true } as Notice, now);
+    }
   };
   log.observe(EVERY_NOTICE['outage-began'], start);
   each(0, 'attempt-failed');
@@ -136,13 +134,14 @@ test('journal lines are the priority that journald reads, the code and a sentenc
   log.logger.warn({ event: 'b' }, 'b');
   log.logger.info('without a code');
   log.logger.debug({ event: 'd' }, 'd');
-  expect((await log.read()).split('\n')).toEqual([
+  const lines = [
     '<3>lapsed: It lapsed. <6>armed: All is well.',
     '<4>b: b',
     '<6>without a code',
     '<7>d: d',
     '',
-  ]);
+  ];
+  expect((await log.read()).split('\n')).toEqual(lines);
 });
 
 test('text lines are a time and a sentence, and details cannot forge a line of their own', async () => {

@@ -145,6 +145,19 @@ test('an end tells in one message of what was held up and of what waited behind 
   expect(posted[1]?.text).toMatch(/^Bot maker is silent: .* In all 2 bots: maker, taker\.$/);
 });
 
+test('an end beside a receiver that hangs takes no longer than it may, and what it cuts short has not failed', async () => {
+  const { posted, said, tell, close } = play(() => new Promise(() => {}));
+  tell(lapsed('AAA_USDT'));
+  await until('a post that hangs', () => posted.length === 1);
+  tell(STOPPED);
+  const startMs = performance.now();
+  await close();
+  expect(performance.now() - startMs).toBeLessThan(3000);
+  expect(posted[1]).toMatchObject({ event: 'stopped' });
+  expect(said[0]).toBe('A notification was not delivered: stopped: late.');
+  expect(said.join()).not.toContain('given up');
+});
+
 test('what every renewal brings, and a stop that left nothing, are no news', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   tell({ kind: 'recovered', market: 'AAA_USDT', failures: 1 });
