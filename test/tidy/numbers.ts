@@ -3,12 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, reportOf } from './lint-sandbox.ts';
 
-const HELP = `npm run numbers
-
-Prints how large the repository is, and fails where it is larger than its budget. What runs in the daemon is counted by
-\`npm run walk\`.
-`;
-
 /** Lines of TypeScript that a folder of src may have. */
 const FOLDERS: Readonly<Record<string, number>> = {
   '*.ts': 500,
@@ -68,12 +62,9 @@ function rows(): Row[] {
   ];
 }
 
-if (process.argv.includes('--help')) process.stdout.write(HELP);
-else {
-  for (const [what, found, allowed] of rows()) {
-    const isKept = found <= allowed;
-    if (!isKept) process.exitCode = 1;
-    const columns = [what.padEnd(26), String(found).padStart(7), 'of', String(allowed).padStart(6)];
-    process.stdout.write(`${columns.join(' ')}  ${isKept ? 'kept' : 'MISSED'}\n`);
-  }
+for (const [what, found, allowed] of rows()) {
+  const isKept = found <= allowed;
+  if (!isKept) process.exitCode = 1;
+  const columns = [what.padEnd(26), String(found).padStart(7), 'of', String(allowed).padStart(6)];
+  process.stdout.write(`${columns.join(' ')}  ${isKept ? 'kept' : 'MISSED'}\n`);
 }

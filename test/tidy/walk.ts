@@ -6,12 +6,10 @@ import { stageFor } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
 import { reloadBySignal, writeConfig } from '../process/reloading.ts';
 
-const HELP = `npm run walk [-- PHASE...]
-
-Prints the files and functions of src that run in the daemon, phase by phase, and fails where they are more than the
-goal. V8 counts them (precise coverage). Phases: renewing (15 s), beat, reload, stop.
-`;
-
+/**
+ * Prints the files and functions of src that run in the daemon, phase by phase, and fails where they are more than the
+ * goal. V8 counts them (precise coverage).
+ */
 interface Phase {
   readonly goal: { readonly files: number; readonly functions?: number };
   readonly play: (ending: Ending) => Promise<Walk>;
@@ -169,11 +167,11 @@ function report(phase: string, { files, functions = Number.POSITIVE_INFINITY }: 
   return isKept;
 }
 
-async function run(wanted: readonly string[]): Promise<void> {
-  const names = wanted.length === 0 ? Object.keys(PHASES) : wanted;
+async function run(names: readonly string[]): Promise<void> {
   for (const name of names) {
     const phase = PHASES[name];
-    if (phase === undefined) throw new Error(`unknown phase ${name}\n\n${HELP}`);
+    if (phase === undefined)
+      throw new Error(`unknown phase ${name}; allowed: ${Object.keys(PHASES).join(', ')}`);
     const ends: (() => unknown)[] = [];
     const ending = { onTestFinished: (end: () => unknown) => void ends.unshift(end) } as Ending;
     try {
@@ -184,6 +182,5 @@ async function run(wanted: readonly string[]): Promise<void> {
   }
 }
 
-const args = process.argv.slice(2);
-if (args.includes('--help')) process.stdout.write(HELP);
-else await run(args);
+const wanted = process.argv.slice(2);
+await run(wanted.length === 0 ? Object.keys(PHASES) : wanted);
