@@ -62,11 +62,3 @@ test('a shard without markets says of none that they are armed', () => {
   driver.live(1000);
   expect(driver.notices('all-armed')).toMatchObject([{ markets: 1 }]);
 });
-
-test('what was never armed does not wait behind renewals that have time, where the wire carries less than all of them', () => {
-  const markets = Array.from({ length: 100 }, (_, place) => `M${place}:60`);
-  const driver = createDriver({ markets, nonce: 'window', connections: 16 });
-  // Their first requests take 22 s.
-  driver.live(35_000, 3500);
-  expect(driver.look().markets.filter(({ guaranteedMs }) => (guaranteedMs ?? 0) <= 0)).toEqual([]);
-});

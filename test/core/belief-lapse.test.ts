@@ -155,14 +155,4 @@ describe('a lapse is not said to be armed again', () => {
     driver.live(60_000);
     expect(driver.writes).toHaveLength(3);
   });
-
-  test('under onLapse hold, where time alone has shown it, and no new timer is made', () => {
-    const { driver, write } = armed({ onLapse: 'hold' });
-    driver.settle(write, NOT_SENT);
-    driver.suffer(40_000, NOT_SENT);
-    expect(driver.notices('lapsed')).toMatchObject([{ rearms: false, held: true }]);
-    const { length } = driver.writes;
-    driver.live(20_000);
-    expect(driver.writes).toHaveLength(length);
-  });
 });

@@ -122,13 +122,6 @@ describe('a stop that deletes', () => {
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 
-  test('names a timer that has fired while every delete was refused', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    driver.stop();
-    driver.suffer(8000, BAD_KEY);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
-  });
-
   test('shows a refused key every 0.5 s within its budget, by one request, and goes on when it is good', () => {
     const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] });
     driver.suffer(9000, BAD_KEY);
@@ -291,16 +284,6 @@ describe('the timers of a bot that does not live', () => {
     driver.live(100);
     expect(driver.writes.slice(renewed).map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
     expect(driver.finished()).toEqual([]);
-  });
-
-  test('stay where the last beat was before the stop: by two thirds of the budget they are left, and named', () => {
-    const driver = heard('beat');
-    driver.stop();
-    const askedMs = driver.sinceStartMs();
-    while (driver.finished() === null) driver.live(50);
-    expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
-    expect(deletes(driver)).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
   });
 
   test.each([

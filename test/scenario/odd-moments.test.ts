@@ -116,3 +116,26 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
     expect(close).toEqual([]);
   });
 });
+
+describe('a wall clock that is set', () => {
+  const markets = ['AAA:60', 'BBB:60', 'CCC:60', 'DDD:60'];
+
+  test('ahead while the exchange is silent claims no lapse, nor that anything is overdue', () => {
+    const bench = createBench({ markets });
+    bench.start(30_500);
+    bench.strike({ kind: 'lost' }, 20_000);
+    bench.clock.stepWall(3_600_000);
+    bench.run(30_000);
+    expect([bench.noticesOf('lapsed'), bench.noticesOf('overdue'), bench.book.fired]).toEqual([[], [], []]);
+  });
+
+  test('to and fro every second makes no storm', () => {
+    const bench = createBench({ markets });
+    bench.start(10_500);
+    for (let second = 1; second <= 30; second += 1)
+      bench.at(10_500 + 1000 * second, () => bench.clock.stepWall(second % 2 === 0 ? 5000 : -5000));
+    bench.run(31_000);
+    expect(bench.writes.filter(({ atMs }) => atMs >= 10_500).length).toBeLessThanOrEqual(15 * 4 + 20);
+    expect(bench.book.fired).toEqual([]);
+  });
+});
