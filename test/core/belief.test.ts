@@ -278,17 +278,6 @@ describe('what ends or shortens a timer', () => {
     expect(ends(driver)).toEqual(before);
   });
 
-  test('the loss of a delete ends with the next renewal, where nonces rise', () => {
-    const driver = createDriver();
-    driver.arm();
-    driver.operate('disarm');
-    driver.settle(driver.takeOne(), LOST);
-    driver.operate('arm');
-    driver.wait(300);
-    driver.apply(driver.takeOne());
-    expect(leastMs(driver)).toBeGreaterThan(58_000);
-  });
-
   /** A tripped market whose bot comes back while the trip is under way. */
   function revived() {
     const driver = watched({ ...TRIP, nonce: 'window' });
@@ -331,15 +320,5 @@ describe('what ends or shortens a timer', () => {
     driver.say('fail');
     driver.live(20_000);
     expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
-  });
-
-  test('a lost renewal keeps a trip going that would otherwise find nothing to cut', () => {
-    const driver = watched({ liveness: { onStale: 'trip', ttlMs: 100_000 } });
-    driver.apply(driver.takeOne());
-    driver.suffer(50_000, NOT_SENT);
-    driver.suffer(7000, LOST);
-    driver.say('fail');
-    driver.suffer(3000, LOST);
-    expect(driver.writes.some(({ timeoutSeconds }) => timeoutSeconds === 5)).toBe(true);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { tokens } from '../../src/core/state.ts';
 import { marketOf } from './core-settings.ts';
 import { armed, createDriver, type Driver, STALE_NONCE, THROTTLED } from './driver.ts';
 
@@ -94,20 +93,4 @@ test('an answer that a newer request has overtaken makes no market slow: silence
   );
   expect(undisturbed).toBeGreaterThan(8);
   expect(overtaken).toBe(undisturbed);
-});
-
-test('a token flows back from the answer to its request on, however long before that nobody asked for one', () => {
-  const driver = createDriver({
-    markets: many(300),
-    nonce: 'window',
-    connections: 300,
-    budget: { requests: 1000, windowMs: 10_000 },
-  });
-  driver.tick();
-  driver.apply(driver.takeOne());
-  const others = driver.take();
-  expect(others).toHaveLength(299);
-  driver.move({ monoMs: 240 });
-  for (const write of others) driver.apply(write);
-  expect(tokens(driver.state)).toBeCloseTo(driver.state.bucket.burst - 299, 3);
 });

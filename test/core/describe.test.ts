@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, ping, SERVER_EPOCH } from './driver.ts';
+import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
 
 function armed(options: SettingsOptions = {}) {
   const driver = createDriver(options);
@@ -89,13 +89,6 @@ describe('a market', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'armed', retryWallMs: null });
   });
 
-  test('that is rejected shows what the exchange said, also after a probe that got no answer', () => {
-    const driver = rejected();
-    driver.suffer(70_000, LOST, 'AAA');
-    expect(driver.of('AAA').length).toBeGreaterThan(1);
-    expect(driver.statusOf()).toMatchObject({ state: 'rejected', lastProblem: 'Market is not available.' });
-  });
-
   test('is rejected while the exchange refuses the key and nothing was ever armed', () => {
     const driver = createDriver();
     driver.suffer(100, BAD_KEY);
@@ -107,13 +100,6 @@ describe('a market', () => {
     driver.operate('disarm', ['AAA']);
     driver.operate('pause', ['BBB'], 60_000);
     expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
-  });
-
-  test('is disarmed after a lapse that it is held after', () => {
-    const driver = armed({ markets: ['AAA:10'], onLapse: 'hold' });
-    driver.wait(1000);
-    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
-    expect(driver.statusOf()).toMatchObject({ state: 'disarmed', wanted: false, lapses: 1 });
   });
 
   test('is deleted once the delete is confirmed', () => {
@@ -242,26 +228,5 @@ describe('the daemon', () => {
     expect(createDriver().look().bots).toEqual([
       { bot: 'bot', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
     ]);
-  });
-
-  test('knows its addresses', () => {
-    const driver = createDriver({ bases: ['https://one.example', 'https://two.example'] });
-    driver.tick();
-    ping(driver, true);
-    ping(driver, false, 1);
-    const two = { url: 'https://two.example', up: false, pingMs: null, lastProblem: 'no pong' };
-    expect(driver.look().bases).toEqual([
-      { url: 'https://one.example', up: true, pingMs: 5, lastProblem: null, used: true, outage: false },
-      { ...two, used: false, outage: false },
-    ]);
-  });
-
-  test('knows what it plans with', () => {
-    const driver = armed({ markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
-    driver.suffer(5000, HTTP_500);
-    expect(driver.look()).toMatchObject({
-      capacityPerSecond: expect.closeTo(490 / 1.0502, 6),
-      cadenceFactor: 1,
-    });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH, watched } from './driver.ts';
+import { createDriver, type Driver, NO_MARKET, SERVER_EPOCH, watched } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -44,15 +44,6 @@ describe('a bot that has not been heard of yet', () => {
     ]);
   });
 
-  test('and whose first beat waited for longer than its lifetime is silent, whatever is left of the grace', () => {
-    const driver = unheard({ ttlMs: 10_000 });
-    driver.live(500);
-    driver.move({ monoMs: 12_000 });
-    driver.say('beat');
-    expect(states(driver)).toEqual(['stale']);
-    expect(renewalsIn(driver, 30_000)).toEqual([]);
-  });
-
   test('keeps its grace where the evidence is older than the start of the daemon', () => {
     const driver = unheard({ ttlMs: 10_000 });
     driver.live(500);
@@ -61,20 +52,6 @@ describe('a bot that has not been heard of yet', () => {
     expect(renewalsIn(driver, 30_000)).not.toEqual([]);
   });
 });
-
-test.each(['window', 'increasing'] as const)(
-  'a timer that has fired is told of once, also while requests have no answer (%s nonces)',
-  (nonce) => {
-    const driver = watched({ liveness: { ttlMs: 5000 }, markets: ['AAA:10'], nonce });
-    driver.live(4000);
-    for (let ms = 0; ms < 15_000; ms += 1000) {
-      driver.say('beat');
-      driver.suffer(1000, null);
-    }
-    driver.suffer(60_000, null);
-    expect(driver.notices('lapsed').length + driver.notices('fired').length).toBeLessThanOrEqual(2);
-  },
-);
 
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
@@ -125,17 +102,6 @@ describe('evidence', () => {
     driver.live(100);
     expect(new Set(driver.writes.slice(-2).map(({ market }) => market))).toEqual(new Set(['AAA', 'CCC']));
     expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'CCC']);
-  });
-
-  test('that comes back begins a new cycle: what was being tried before it went does not count', () => {
-    const driver = watched();
-    driver.live(11_000);
-    driver.suffer(3000, HTTP_500);
-    driver.say('goodbye');
-    driver.live(60_000);
-    driver.say('beat');
-    driver.live(100);
-    expect(driver.notices('renewed').at(-1)?.cycleMs).toBeLessThanOrEqual(30);
   });
 });
 

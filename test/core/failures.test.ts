@@ -99,25 +99,6 @@ describe('a refused market', () => {
     expect(driver.of('AAA', 370_000).length).toBeGreaterThanOrEqual(9);
   });
 
-  test('whose probe may have armed its timer is tried again at once', () => {
-    const driver = createDriver({ markets: ['AAA:5'] });
-    driver.arm();
-    driver.suffer(30_000, NO_MARKET);
-    const { length } = driver.writes;
-    while (driver.writes.length === length) driver.wait(100);
-    driver.settle(driver.takeOne(), GARBAGE);
-    driver.wait(600);
-    expect(driver.take()).toHaveLength(1);
-  });
-
-  test('that was refused once, long ago, is tried often once its timer has lapsed', () => {
-    const { driver, write } = renewing();
-    driver.settle(write, NO_MARKET);
-    driver.suffer(90_000, NOT_SENT);
-    expect(driver.notices('refused')).toEqual([]);
-    expect(driver.of('AAA', 86_000).length).toBeGreaterThanOrEqual(19);
-  });
-
   test('says nothing against the key: its first refusal after that still gets a second look', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
@@ -126,16 +107,6 @@ describe('a refused market', () => {
     driver.wait(6000);
     driver.settle(driver.takeOne(), BAD_KEY);
     expect(driver.notices('unauthorised')).toEqual([]);
-  });
-
-  test('is tried in time for its deadline: accepted again just before that, it does not lapse', () => {
-    const driver = createDriver();
-    driver.live(1000);
-    driver.suffer(55_000, NO_MARKET);
-    expect(driver.notices('refused')).toHaveLength(1);
-    driver.live(10_000);
-    expect(driver.notices('accepted-again')).toHaveLength(1);
-    expect(driver.notices('overdue')).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver, LOST, SERVER_EPOCH } from './driver.ts';
+import { createDriver, SERVER_EPOCH } from './driver.ts';
 
 test.each([
   { what: 'of a timer that is renewed every second', timeoutSeconds: 5, starts: [0], confirmed: 2 },

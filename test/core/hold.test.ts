@@ -171,16 +171,6 @@ describe('pause', () => {
     expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
   });
 
-  test('of a market that a reload takes out does not end with an arming', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.operate('pause', ['AAA'], 4000);
-    driver.reload({ markets: ['BBB'] });
-    driver.wait(10_000);
-    expect(driver.notices('released')).toEqual([]);
-    driver.live(10_000);
-    expect(driver.notices('removed').map(({ market, how }) => [market, how])).toEqual([['AAA', 'deleted']]);
-  });
-
   test('ends when its time is over although the host slept through it', () => {
     const driver = armed();
     driver.operate('pause', null, 60_000);
@@ -305,15 +295,6 @@ describe('trip', () => {
     expect(driver.progress('arm').says).toMatch(/^AAA is armed and renewed: 5\d/);
     const slacks = driver.notices('renewed').flatMap(({ slackRatio }) => slackRatio ?? []);
     expect(Math.min(...slacks)).toBeGreaterThan(0.8);
-  });
-
-  test('with a refused key makes arming impossible, whatever it has left', () => {
-    const driver = armed();
-    driver.operate('trip');
-    driver.live(1000);
-    driver.operate('arm');
-    driver.suffer(1500, BAD_KEY);
-    expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
   });
 });
 

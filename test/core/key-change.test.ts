@@ -21,16 +21,6 @@ test('a delete by a new key is not sure while a renewal of the old one may still
   expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
 });
 
-test('a stop that has the time deletes when no renewal of the old key can follow', () => {
-  const driver = rotated(20_000);
-  driver.live(1000);
-  driver.stop();
-  driver.live(20_000);
-  expect(driver.finished()).toEqual([]);
-  expect(driver.writes.at(-1)).toMatchObject({ timeoutSeconds: null });
-  expect(driver.writes.at(-1)?.atMs).toBeGreaterThanOrEqual(16_000);
-});
-
 test('a renewal by a new key leaves the timer doubtful while a delete of the old one may follow', () => {
   const driver = createDriver();
   driver.arm();

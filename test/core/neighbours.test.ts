@@ -28,27 +28,6 @@ describe('in a nonce window', () => {
     expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
   });
 
-  test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
-    const markets = ['AAA:10', 'BBB:10', 'CCC:5'];
-    const driver = createDriver({ markets, nonce: 'window', connections: 2 });
-    driver.arm();
-    const of = (name: string) => driver.of(name, 500);
-    while (of('AAA').length < 1 || of('BBB').length < 1)
-      driver.live(10, 20, (write) => write.market === 'CCC' && driver.apply(write));
-    driver.suffer(1500, null);
-    expect(of('AAA')[1]).toMatchObject({ fresh: true });
-  });
-
-  test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
-    const markets = ['SICK0:600', ...names(3, 'WELL', 60)];
-    const driver = createDriver({ markets, nonce: 'window', connections: 1 });
-    driver.live(60_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
-    const before = driver.notices('attempt').length;
-    driver.live(240_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
-    const delaysMs = driver.notices('attempt').map(({ delayMs }) => delayMs);
-    expect(Math.max(...delaysMs.slice(before))).toBeLessThan(200);
-  });
-
   test('an exchange that is slow as a whole has no more requests under way than there are connections', () => {
     const driver = createDriver({ markets: names(20, 'M', 60), nonce: 'window', connections: 4 });
     driver.live(30_000, 1000);
@@ -59,45 +38,6 @@ describe('in a nonce window', () => {
       driver.apply(write);
     });
     expect(most).toBe(4);
-  });
-
-  test('a sick market does not make all the probes of an outage', () => {
-    const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
-    driver.arm();
-    // A stall: everything is renewed at once, and ends at once.
-    driver.move({ monoMs: 2000 });
-    driver.live(1000);
-    driver.suffer(15_000, HTTP_500);
-    expect(driver.notices('outage-began')).toHaveLength(1);
-    driver.suffer(20_000, HTTP_500, 'SICK0', 'SICK1');
-    const overdue = driver.notices('overdue').map(({ market }) => market);
-    expect(overdue.toSorted()).toEqual(['SICK0', 'SICK1']);
-  });
-
-  test('the renewals that end the doubt about an earlier life are spread', () => {
-    const driver = createDriver({ markets: names(200, 'M', 60), nonce: 'window' }, { earlierLife: true });
-    driver.live(20_000);
-    const moments = driver.writes.map(({ atMs }) => atMs).filter((atMs) => atMs > 5000);
-    const together = moments.filter((atMs, place) => atMs - (moments[place - 50] ?? 0) < 250);
-    expect(together).toEqual([]);
-  });
-
-  test('after a stall a tight budget renews every market at its own pace again', () => {
-    const driver = createDriver({
-      markets: names(100, 'M', 60),
-      nonce: 'window',
-      budget: { requests: 100, windowMs: 10_000 },
-    });
-    driver.live(30_000);
-    driver.move({ monoMs: 2000 });
-    driver.live(30_000);
-    const before = driver.notices('attempt').length;
-    driver.live(60_000);
-    const delaysMs = driver
-      .notices('attempt')
-      .slice(before)
-      .map(({ delayMs }) => delayMs);
-    expect(Math.max(...delaysMs)).toBeLessThan(100);
   });
 });
 

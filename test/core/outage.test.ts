@@ -80,17 +80,6 @@ describe('an outage begins', () => {
     expect(driver.notices('outage-began')[0]?.detail).toBe('3 requests unanswered for 500 ms or more');
   });
 
-  test('after silence also where the first and the last of three requests are of one market', () => {
-    const driver = createDriver({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' });
-    driver.live(4900);
-    const { length } = driver.writes;
-    while (driver.writes.length < length + 3) driver.wait(5);
-    driver.wait(550);
-    const markets = driver.writes.slice(length, length + 3).map(({ market }) => market);
-    expect(markets).toEqual(['AAA', 'BBB', 'AAA']);
-    expect(began(driver)).toBe(1);
-  });
-
   test('not before a slow exchange has had eight round trips', () => {
     const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window' });
     driver.live(9990, 200);
@@ -129,26 +118,6 @@ describe('no outage', () => {
 
   test('is a request that the daemon itself held back', () => {
     expect(began(three(failed('aborted', false)).driver)).toBe(0);
-  });
-
-  test('is a market that fails alone, because another one failed before the last answer', () => {
-    const driver = createDriver({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' });
-    driver.arm();
-    let answered = 0;
-    driver.live(30_000, 20, (write) => {
-      // One failure of AAA, one answer to it, and from then on BBB alone fails, and nobody else is answered.
-      const isOfA = write.market === 'AAA' && write.atMs >= 3000;
-      if (answered === 2) {
-        if (write.market === 'BBB') driver.settle(write, NOT_SENT);
-        return;
-      }
-      if (isOfA) answered += 1;
-      if (isOfA && answered === 1) driver.settle(write, NOT_SENT);
-      else driver.apply(write);
-    });
-    const alone = driver.notices('attempt-failed').filter(({ market }) => market === 'BBB');
-    expect(alone.length).toBeGreaterThan(2);
-    expect(began(driver)).toBe(0);
   });
 });
 
@@ -192,17 +161,6 @@ describe('an outage ends', () => {
     expect(released).not.toContain('DDD');
     expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
   });
-
-  test('and gives up what it has swallowed: another connection is free for each market', () => {
-    const { driver, all } = three();
-    driver.wait(2000);
-    const probe = driver.take().at(-1);
-    if (probe === undefined) throw new Error('no probe');
-    expect(isOut(driver)).toBe(true);
-    driver.apply(probe);
-    expect(isOut(driver)).toBe(false);
-    for (const { attempt } of all) expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
-  });
 });
 
 describe('the second address', () => {
@@ -238,32 +196,6 @@ describe('the second address', () => {
     expect(driver.notices('outage-began')[0]?.standsIn).toBe(standsIn);
     driver.suffer(30_000, NOT_SENT);
     expect(basesOf(driver.writes)).toEqual(new Set(asked));
-  });
-
-  test('takes every delete of a stop, also where the first answers pings and nothing else', () => {
-    for (let stopsAfterMs = 3000; stopsAfterMs < 4000; stopsAfterMs += 100) {
-      const driver = out(true, 'increasing');
-      const hung: Write[] = [];
-      const live = (forMs: number): void => {
-        for (let goneMs = 0; goneMs < forMs; goneMs += 100) {
-          driver.live(100, 10, (write) => {
-            if (write.base === 0) hung.push(write);
-            else if (write.timeoutSeconds === null) driver.settle(write, { kind: 'deleted' });
-            else driver.apply(write);
-          });
-          for (const write of hung) {
-            if (driver.effects.some((one) => one.kind === 'abort' && one.attempt === write.attempt))
-              driver.settle(write, LOST);
-          }
-        }
-      };
-      live(1000);
-      ping(driver, true, 0);
-      live(stopsAfterMs);
-      driver.stop('delete');
-      live(7000);
-      expect(driver.finished()).toEqual([]);
-    }
   });
 
   test('gives the renewals back once the first is well again', () => {

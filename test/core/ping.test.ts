@@ -24,38 +24,6 @@ test('pings go out every half second while the address is down, and 5 s apart ag
   expect(pings(driver) - after).toBeLessThanOrEqual(5);
 });
 
-test('pings ask at once when an address goes out, and every half second until it is back', () => {
-  const driver = createDriver({ markets: ['AAA:60', 'BBB:60', 'CCC:60'], nonce: 'window' });
-  driver.arm();
-  driver.live(5500);
-  const before = pings(driver);
-  driver.suffer(5000, NOT_SENT);
-  const began = driver.effects.findIndex(
-    (one) => one.kind === 'notice' && one.notice.kind === 'outage-began',
-  );
-  expect(began).toBeGreaterThan(0);
-  const asked = driver.effects.findIndex((one, place) => place > began && one.kind === 'ping');
-  // Nothing but this step lies between the two.
-  expect(asked - began).toBeLessThanOrEqual(3);
-  expect(pings(driver) - before).toBeGreaterThanOrEqual(2);
-  expect(pings(driver) - before).toBeLessThanOrEqual(11);
-});
-
-test('pings never stop or hurry a renewal that is well', () => {
-  const undisturbed = createDriver({ markets: ['AAA:10', 'BBB:30'] });
-  const pinged = createDriver({ markets: ['AAA:10', 'BBB:30'] });
-  for (let second = 0; second < 30; second += 1) {
-    undisturbed.live(990);
-    pinged.live(990);
-    ping(pinged, second % 3 === 0);
-  }
-  const markets = (driver: Driver) => driver.writes.map(({ market }) => market);
-  expect(markets(pinged)).toEqual(markets(undisturbed));
-  // What becomes due within 25 ms is released together, wherever a step falls.
-  for (const [place, { atMs }] of pinged.writes.entries())
-    expect(Math.abs(atMs - (undisturbed.writes[place]?.atMs ?? 0))).toBeLessThanOrEqual(25);
-});
-
 test('pings that come back let a failing market try again at once, and pings that stay well hurry nobody', () => {
   const driver = createDriver();
   driver.arm();

@@ -169,30 +169,6 @@ test.each(['window', 'increasing'] as const)(
   },
 );
 
-test.each(['disarm', 'goodbye'] as const)(
-  'a timer may have been deleted where a delete of it has no answer and its bot dies after that (%s)',
-  (by) => {
-    const driver = armed(WATCHED);
-    end(driver, by);
-    driver.suffer(1000, LOST);
-    driver.say('fail');
-    driver.live(80_000);
-    expect(driver.notices('fired')).toEqual(UNDELETED);
-    expect(says(driver, by)).toBe(
-      'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.',
-    );
-  },
-);
-
-test('a timer that was overdue before the delete is not surely said to have fired', () => {
-  const driver = armed({ liveness: { mode: 'beat', ttlMs: 600_000 } });
-  driver.suffer(65_000, LOST);
-  driver.say('goodbye');
-  driver.suffer(90_000, LOST);
-  expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'possible' }]);
-  expect(says(driver, 'goodbye')).toMatch(/^done: AAA has no timer any more, and it may have fired/);
-});
-
 test('a pause is shown with the moment of its end, and ends then', () => {
   const driver = armed();
   const untilWallMs = driver.now().wallMs + 60_000;

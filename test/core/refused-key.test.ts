@@ -75,14 +75,6 @@ describe('a refused key', () => {
     expect(probes.length - inTime.length).toBe(1 + 3 + 3);
   });
 
-  test('that is good again arms everything at once', () => {
-    const driver = createDriver({ markets: twenty });
-    driver.suffer(10_000, BAD_KEY);
-    driver.live(51_500);
-    expect(driver.notices('authorised-again')).toHaveLength(1);
-    expect(driver.notices('all-armed')).toHaveLength(1);
-  });
-
   test('whose probe meets a stale nonce is asked again at once, three times: nothing was said about the key', () => {
     const driver = createDriver();
     driver.suffer(MINUTE_MS - 1000, BAD_KEY);

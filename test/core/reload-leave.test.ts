@@ -63,21 +63,6 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([]);
   });
 
-  test('is not said to have been deleted where no delete was answered until its time was up', () => {
-    const taken = armed();
-    takeOut(taken);
-    taken.suffer(80_000, LOST, 'AAA');
-    expect(removed(taken)).toEqual(['AAA fired']);
-
-    const disarmed = armed();
-    disarmed.operate('disarm', ['AAA']);
-    disarmed.suffer(80_000, LOST, 'AAA');
-    disarmed.operate('disarm', ['AAA']);
-    takeOut(disarmed);
-    disarmed.live(1000);
-    expect(removed(disarmed)).toEqual(['AAA fired']);
-  });
-
   test('is not surely said to have lapsed where a delete without an answer may have come first', () => {
     const driver = armed({ markets: ['AAA:30', 'BBB:30'] });
     driver.suffer(40_000, LOST);
@@ -107,29 +92,6 @@ describe('a market that leaves', () => {
     expect(removed(unrenewed)).toEqual(['AAA kept']);
   });
 
-  test('for another shard keeps its timer, also where a bot that was dead at the disarming comes back', () => {
-    const driver = createDriver({ ...WATCHED, markets: ['AAA', 'BBB'] });
-    driver.arm();
-    driver.suffer(7000, null);
-    driver.say('fail');
-    driver.operate('disarm', ['AAA']);
-    takeOut(driver, { ...WATCHED, elsewhere: ['AAA'] });
-    driver.say('beat');
-    answerAll(driver, LOST);
-    driver.live(5000);
-    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null)).toEqual([]);
-  });
-
-  test('does not go before what is on its way is answered', () => {
-    const driver = armed(KEEP);
-    driver.suffer(5000, null);
-    takeOut(driver, KEEP);
-    expect(removed(driver)).toEqual([]);
-    answerAll(driver, LOST);
-    driver.live(1000);
-    expect(removed(driver)).toEqual(['AAA kept']);
-  });
-
   test('is not renewed where another shard takes it over while its timer is being deleted', () => {
     const driver = armed();
     takeOut(driver);
@@ -152,37 +114,6 @@ describe('a market that leaves', () => {
     for (const elsewhere of reloads) takeOut(driver, { elsewhere });
     answerAll(driver, LOST);
     expect(driver.written(2000, 'AAA')).toEqual(asked);
-  });
-
-  test('is left to its policy by a command for all markets', () => {
-    const driver = armed(KEEP);
-    driver.suffer(7000, null);
-    takeOut(driver, KEEP);
-    driver.operate('disarm');
-    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
-  });
-
-  test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
-    const left = (afterMs: number) => {
-      const driver = armed(KEEP);
-      takeOut(driver, KEEP);
-      driver.live(5000);
-      takeOut(driver, KEEP);
-      driver.live(afterMs);
-      driver.stop('keep');
-      return driver.finished()?.map(({ market }) => market);
-    };
-    expect(left(1000)).toEqual(['BBB', 'AAA']);
-    expect(left(80_000)).toEqual(['BBB']);
-  });
-
-  test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
-    const driver = armed(KEEP);
-    for (let round = 0; round < 20; round += 1) {
-      driver.reload({ ...KEEP, markets: ['BBB', `M${round}:5`] });
-      driver.live(20_000);
-    }
-    expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
   });
 
   test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
@@ -239,13 +170,6 @@ describe('a market that comes back', () => {
     expect(driver.finished()?.map(({ market }) => market)).toEqual(['AAA', 'BBB']);
   });
 
-  test('has had no lapse where the timer that it left behind may be firing by then', () => {
-    const driver = away(58_500);
-    driver.live(1000);
-    expect(driver.notices('renewed').filter(({ market }) => market === 'AAA')).toHaveLength(2);
-    expect(lapsed(driver)).toEqual([]);
-  });
-
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
     const driver = away(60_000);
     expect(driver.statusOf()).toMatchObject({ state: 'arming', guaranteedMs: null });
@@ -260,19 +184,6 @@ describe('a market that comes back', () => {
     expect(driver.notices('overdue').map(({ market }) => market)).toEqual(['AAA']);
     driver.live(5000);
     expect(lapsed(driver)).toEqual(['AAA']);
-  });
-
-  test('reckons with a renewal of before that may still land', () => {
-    const window = { ...KEEP, nonce: 'window', requestLifetimeMs: 60_000 } as const;
-    const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
-    driver.reload({ ...window, markets: ['AAA:10', 'BBB'] });
-    for (const write of driver.take()) driver.settle(write, LOST);
-    takeOut(driver, window);
-    driver.live(25_000);
-    expect(driver.statusOf()).toBeUndefined();
-    driver.reload({ ...window, markets: ['AAA:600', 'BBB'] });
-    driver.live(1000);
-    expect(driver.statusOf()?.guaranteedMs).toBeLessThan(10_000);
   });
 
   test('before it has left is not cut short any more by the trip of before', () => {

@@ -107,19 +107,3 @@ test('a shorter lifetime of evidence counts at once', () => {
   driver.reload({ liveness: { mode: 'beat', ttlMs: 4000 } });
   expect(driver.written(20_000, 'AAA')).toEqual([]);
 });
-
-test('after a stall, with a budget that is nearly used up, what leaves and what is new does not wait for the rest', () => {
-  const markets = Array.from({ length: 150 }, (_, index) => `M${index}:120`);
-  const options = { nonce: 'window', budget: { requests: 100, windowMs: 10_000 } } as const;
-  const driver = armed({ ...options, markets });
-  driver.live(120_000);
-  driver.move({ monoMs: 600 });
-  driver.tick();
-  const fromMs = driver.sinceStartMs();
-  driver.operate('disarm', ['M5']);
-  driver.reload({ ...options, markets: [...markets.slice(0, -1), 'NEW:120'] });
-  driver.live(30_000);
-  for (const name of ['M5', 'M149'])
-    expect(driver.of(name, fromMs).map(({ timeoutSeconds }) => timeoutSeconds)).toContain(null);
-  expect(driver.of('NEW')).not.toEqual([]);
-});

@@ -1,17 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeNothingGuarded } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import {
-  armed,
-  BAD_KEY,
-  createDriver,
-  type Driver,
-  HTTP_500,
-  LOST,
-  NOT_SENT,
-  SERVER_EPOCH,
-  watched,
-} from './driver.ts';
+import { armed, BAD_KEY, createDriver, type Driver, LOST, NOT_SENT, watched } from './driver.ts';
 
 const TRIP = { liveness: { onStale: 'trip' } } as const;
 const LONG = { liveness: { ttlMs: 600_000 } } as const;
@@ -56,22 +46,6 @@ describe('a bot that comes back', () => {
     expect(ratios.at(-1)).toBeNull();
   });
 
-  test('has had one lapse, where its last renewal came late and fired on purpose after that', () => {
-    const driver = watched({ ...LONG, markets: ['AAA:10'] });
-    driver.arm();
-    driver.wait(1100);
-    const hung = driver.takeOne();
-    driver.wait(9500);
-    for (const write of driver.take()) driver.settle(write, NOT_SENT);
-    driver.say('fail');
-    driver.apply(hung, { startTime: SERVER_EPOCH + 11 });
-    expect(driver.statusOf()?.lapses).toBe(1);
-    driver.live(30_000);
-    driver.say('beat');
-    driver.live(1000);
-    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
-  });
-
   test('about when its timer fires may have lost its orders, which no renewal takes back', () => {
     const driver = living({ ...LONG, markets: ['AAA:10'] }, 1000);
     driver.say('fail');
@@ -95,18 +69,6 @@ describe('a timer that was not to be renewed is no lapse when it is armed again'
     driver.operate('arm');
     driver.live(3000);
     expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
-  });
-
-  test('where it was deleted, however late the last renewal before that was', () => {
-    const driver = createDriver({ markets: ['AAA:10'] });
-    driver.live(5100);
-    driver.suffer(9500, HTTP_500);
-    driver.operate('disarm');
-    driver.live(30_000);
-    driver.operate('arm');
-    driver.live(3000);
-    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
-    expect(driver.notices('overdue')).toHaveLength(1);
   });
 
   const ends: readonly [string, (driver: Driver) => void][] = [
@@ -134,20 +96,6 @@ describe('a timer that was not to be renewed is no lapse when it is armed again'
     driver.operate('resume');
     driver.live(2000);
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
-    expect(driver.notices('lapsed')).toEqual([]);
-  });
-
-  test('where the confirmation of its cut waited through a stall', () => {
-    const driver = living({ liveness: { ttlMs: 60_000, onStale: 'trip' } });
-    driver.say('fail');
-    driver.tick();
-    const cut = driver.takeOne();
-    driver.move({ monoMs: 20_000 });
-    driver.apply(cut, { startTime: SERVER_EPOCH + 3 });
-    driver.live(2000);
-    driver.say('beat');
-    driver.live(2000);
-    expect(driver.writes.at(-1)?.timeoutSeconds).toBe(60);
     expect(driver.notices('lapsed')).toEqual([]);
   });
 });
@@ -224,15 +172,6 @@ test('two refusals of the key with a success between them are no two in a row', 
     else driver.settle(write, outcome);
   }
   expect(driver.notices('unauthorised')).toEqual([]);
-});
-
-test('a trip that is taken back before it could be written is not written, whatever became of the bot', () => {
-  const { driver, renewal } = renewing();
-  driver.say('fail');
-  driver.operate('trip');
-  driver.operate('arm');
-  driver.apply(renewal);
-  expect(driver.written(5000)).not.toContain(5);
 });
 
 test("a dead bot's trip goes on when its market is given back into guard", () => {

@@ -67,32 +67,6 @@ test('a stop names nothing of a bot that was silent long before it, also where i
   expect(driver.finished()).toEqual([]);
 });
 
-test('a lapse in a stall is told once, with the time since the renewal before it was written', () => {
-  const driver = createDriver({ markets: ['AAA:5'] });
-  driver.live(3300, 20);
-  driver.wait(1000);
-  const [late] = driver.take();
-  if (late === undefined) throw new Error('no renewal was written');
-  driver.move({ monoMs: 9000 });
-  driver.tick();
-  driver.apply(late, { startTime: 1_700_000_004 });
-  driver.live(1000, 500);
-  expect(driver.notices('overdue')).toHaveLength(1);
-  expect(driver.notices('lapsed')).toHaveLength(1);
-  expect(driver.notices('lapsed')[0]?.gapMs).toBeGreaterThan(9000);
-});
-
-test('a market that another shard gives back is overdue only once it was armed here', () => {
-  const driver = createDriver({ markets: ['AAA:5', 'BBB'] });
-  driver.live(3000);
-  driver.reload({ markets: ['BBB'], elsewhere: ['AAA'] });
-  driver.live(8000);
-  driver.reload({ markets: ['AAA:5', 'BBB'] });
-  driver.live(10_000);
-  expect(driver.notices('overdue')).toEqual([]);
-  expect(driver.statusOf('AAA')?.state).toBe('armed');
-});
-
 test('a ping that fails after a later one was answered is counted, and no news', () => {
   const driver = createDriver();
   driver.tick();

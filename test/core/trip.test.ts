@@ -72,15 +72,6 @@ test('it waits for what is in flight, which would make the timer long again, and
   expect(cuts(driver)).toHaveLength(1);
 });
 
-test('it in a nonce window waits for lost renewals too, for as long as they may arrive', () => {
-  const driver = silent('AAA:30', { nonce: 'window', requestLifetimeMs: 8000 });
-  driver.live(11_900);
-  driver.suffer(2000, LOST);
-  expect(driver.writes.at(-1)?.atMs).toBe(12_000);
-  driver.live(30_000);
-  expect(cuts(driver).at(-1)?.atMs).toBeGreaterThanOrEqual(20_000);
-});
-
 test('it does not cut for a clock that somebody set: only for silence on one that nobody can set', () => {
   const driver = silent();
   driver.live(3000);

@@ -51,15 +51,3 @@ describe('a gateway that throttles', () => {
     expect(bench.book.fired).toEqual([]);
   });
 });
-
-test('requests one after the other that carry too little arm every market again after an outage all the same', () => {
-  // 2.5 renewals per timeout: less than the three that every market is to have.
-  const bench = createBench({ markets: many(20, 20), roundTripMs: 400 });
-  bench.start(60_000);
-  bench.strike({ kind: 'lost' }, 30_000);
-  bench.run(120_000);
-  const armed = bench.keeper.state.markets.filter(
-    ({ belief }) => (belief.notBefore?.lifeMs ?? 0) > bench.keeper.state.lifeMs,
-  );
-  expect(armed.length).toBeGreaterThanOrEqual(19);
-});

@@ -100,21 +100,6 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
     bench.run(10_000);
     expect(bench.book.timers.size).toBe(1);
   });
-
-  test('no market has more than three requests in flight, and none goes to two addresses at once', () => {
-    const bench = createBench({ markets: ['AAA:10', 'BBB:10'], nonce, ...TWO_ADDRESSES });
-    bench.start(10_000);
-    bench.rules.push(({ base }) => (base === 0 ? { kind: 'lost' } : null));
-    bench.run(60_000);
-    bench.rules.length = 0;
-    bench.run(20_000);
-    const close = bench.writes.filter((write, place) =>
-      bench.writes
-        .slice(0, place)
-        .some(({ market, atMs }) => market === write.market && write.atMs - atMs < 50),
-    );
-    expect(close).toEqual([]);
-  });
 });
 
 describe('a wall clock that is set', () => {
