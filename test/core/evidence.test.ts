@@ -53,6 +53,20 @@ describe('a bot that has not been heard of yet', () => {
   });
 });
 
+test.each(['window', 'increasing'] as const)(
+  'a timer that has fired is told of once, also while requests have no answer (%s nonces)',
+  (nonce) => {
+    const driver = watched({ liveness: { ttlMs: 5000 }, markets: ['AAA:10'], nonce });
+    driver.live(4000);
+    for (let ms = 0; ms < 15_000; ms += 1000) {
+      driver.say('beat');
+      driver.suffer(1000, null);
+    }
+    driver.suffer(60_000, null);
+    expect(driver.notices('lapsed').length + driver.notices('fired').length).toBeLessThanOrEqual(2);
+  },
+);
+
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
     const driver = watched({ markets: ['AAA:10'] });

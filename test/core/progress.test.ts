@@ -169,6 +169,21 @@ test.each(['window', 'increasing'] as const)(
   },
 );
 
+test.each(['disarm', 'goodbye'] as const)(
+  'a timer may have been deleted where a delete of it has no answer and its bot dies after that (%s)',
+  (by) => {
+    const driver = armed(WATCHED);
+    end(driver, by);
+    driver.suffer(1000, LOST);
+    driver.say('fail');
+    driver.live(80_000);
+    expect(driver.notices('fired')).toEqual(UNDELETED);
+    expect(says(driver, by)).toBe(
+      'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.',
+    );
+  },
+);
+
 test('a pause is shown with the moment of its end, and ends then', () => {
   const driver = armed();
   const untilWallMs = driver.now().wallMs + 60_000;

@@ -116,6 +116,20 @@ describe('a market that leaves', () => {
     expect(driver.written(2000, 'AAA')).toEqual(asked);
   });
 
+  test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
+    const left = (afterMs: number) => {
+      const driver = armed(KEEP);
+      takeOut(driver, KEEP);
+      driver.live(5000);
+      takeOut(driver, KEEP);
+      driver.live(afterMs);
+      driver.stop('keep');
+      return driver.finished()?.map(({ market }) => market);
+    };
+    expect(left(1000)).toEqual(['BBB', 'AAA']);
+    expect(left(80_000)).toEqual(['BBB']);
+  });
+
   test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
     const driver = createDriver({ ...WATCHED, markets: ['AAA:10:maker', 'BBB'] });
     for (const bot of ['maker', 'bot']) driver.say('beat', bot);

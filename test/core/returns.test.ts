@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { describeNothingGuarded } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { armed, BAD_KEY, createDriver, type Driver, LOST, NOT_SENT, watched } from './driver.ts';
+import {
+  armed,
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  LOST,
+  NOT_SENT,
+  SERVER_EPOCH,
+  watched,
+} from './driver.ts';
 
 const TRIP = { liveness: { onStale: 'trip' } } as const;
 const LONG = { liveness: { ttlMs: 600_000 } } as const;
@@ -44,6 +53,22 @@ describe('a bot that comes back', () => {
     const ratios = driver.notices('renewed').map(({ slackRatio }) => slackRatio);
     expect(ratios.slice(1, -1).every((ratio) => ratio !== null && ratio > 0.8)).toBe(true);
     expect(ratios.at(-1)).toBeNull();
+  });
+
+  test('has had one lapse, where its last renewal came late and fired on purpose after that', () => {
+    const driver = watched({ ...LONG, markets: ['AAA:10'] });
+    driver.arm();
+    driver.wait(1100);
+    const hung = driver.takeOne();
+    driver.wait(9500);
+    for (const write of driver.take()) driver.settle(write, NOT_SENT);
+    driver.say('fail');
+    driver.apply(hung, { startTime: SERVER_EPOCH + 11 });
+    expect(driver.statusOf()?.lapses).toBe(1);
+    driver.live(30_000);
+    driver.say('beat');
+    driver.live(1000);
+    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
   });
 
   test('about when its timer fires may have lost its orders, which no renewal takes back', () => {
