@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver, type Driver, NO_MARKET, NOT_SENT } from './driver.ts';
+import { createDriver, type Driver } from './driver.ts';
 
 const isSaid = (driver: Driver) => driver.notices('all-armed').length > 0;
 
@@ -31,20 +31,6 @@ test.each([[['AAA', 'BBB']], [['DDD', 'CCC', 'BBB', 'AAA']], [['AAA', 'CCC', 'BB
     ]);
   },
 );
-
-test('not all are armed when the last one is confirmed after the guarantee of the first ran out', () => {
-  const driver = createDriver({ markets: ['SHORT:5', 'LONG:600', 'LATE:600'] });
-  driver.suffer(2000, NO_MARKET, 'LATE');
-  driver.live(20_000, 20, (write) => {
-    if (write.market === 'LONG') driver.apply(write);
-    else driver.settle(write, write.market === 'LATE' ? NO_MARKET : NOT_SENT);
-  });
-  driver.operate('arm', ['LATE']);
-  driver.suffer(1000, NOT_SENT, 'SHORT');
-  expect(isSaid(driver)).toBe(false);
-  driver.live(1000);
-  expect(isSaid(driver)).toBe(true);
-});
 
 test('a market that leaves before it was ever armed keeps nobody waiting', () => {
   const { driver } = askedFor('AAA');

@@ -53,16 +53,6 @@ describe('a renewal whose answer was lost may have carried the timer over the ga
     driver.apply(inFlight === 'older' ? newer : write, { startTime: SERVER_EPOCH + 15 });
     expect(driver.notices('lapsed')).toEqual([expect.objectContaining(lapse)]);
   });
-
-  test('and the doubt ends with the next confirmation', () => {
-    const { driver, write } = armed();
-    driver.settle(write, HTTP_500);
-    driver.wait(2500);
-    driver.apply(driver.takeOne());
-    driver.wait(1000);
-    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
-    expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', unresolved: 0 }]);
-  });
 });
 
 describe('one gap', () => {
@@ -123,15 +113,6 @@ test('a renewal whose answer comes when its own time is up arms nothing', () => 
 });
 
 describe('a lapse is not said to be armed again', () => {
-  test('where it is found after the bot has died', () => {
-    const { driver, write } = armed({ liveness: { mode: 'beat', ttlMs: 60_000 } });
-    driver.settle(write, NOT_SENT);
-    driver.suffer(9000, NOT_SENT);
-    driver.say('fail');
-    driver.suffer(30_000, NOT_SENT);
-    expect(driver.notices('lapsed')).toMatchObject([{ rearms: false, held: false }]);
-  });
-
   test('where its market leaves', () => {
     const options = { markets: ['AAA:30', 'BBB:30'], shutdown: { policy: 'handoff' } } as const;
     const driver = createDriver(options);

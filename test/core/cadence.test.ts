@@ -14,22 +14,6 @@ describe('the cadence of requests one after the other', () => {
     driver.live(60_000, 130);
     expect(driver.look().capacityPerSecond).toBeLessThan(capacityPerSecond * 0.9);
   });
-
-  test('says that it follows, slower and quicker, also where the last market has a pace of its own', () => {
-    const fixed = { ...marketOf('OWN:30'), renewEveryMs: 10_000 };
-    const markets = Array.from({ length: 6 }, (_, index) => `M${index}:10`);
-    const driver = createDriver({ markets: [...markets, fixed] });
-    driver.live(10_000, 20);
-    const said = driver.notices('cadence').length;
-    driver.live(20_000, 350);
-    expect(driver.notices('cadence').length).toBeGreaterThan(said);
-    const slower = driver.notices('cadence').length;
-    const periodMs = driver.statusOf('M0')?.periodMs ?? 0;
-    driver.live(15_000, 20);
-    expect(driver.statusOf('M0')?.periodMs).toBeLessThan(periodMs * 0.8);
-    expect(driver.notices('cadence').length).toBeGreaterThan(slower);
-    expect(driver.statusOf('OWN')?.periodMs).toBe(10_000);
-  });
 });
 
 test('after throttling the cadence recovers by a quarter every 5 s, beginning 10 s after the last 429', () => {

@@ -89,19 +89,6 @@ describe('a market', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'armed', retryWallMs: null });
   });
 
-  test('is rejected while the exchange refuses the key and nothing was ever armed', () => {
-    const driver = createDriver();
-    driver.suffer(100, BAD_KEY);
-    expect(driver.statusOf()?.state).toBe('rejected');
-  });
-
-  test('that is out of guard shows as such before its timer is gone', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.operate('disarm', ['AAA']);
-    driver.operate('pause', ['BBB'], 60_000);
-    expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
-  });
-
   test('is deleted once the delete is confirmed', () => {
     const driver = armed();
     driver.stop();

@@ -16,15 +16,6 @@ describe('evidence counts from when it was given', () => {
     driver.live(200);
     expect(stateOf(driver)).toBe('stale');
   });
-
-  test('and what is older than the newest takes nothing back', () => {
-    const driver = watched(10_000);
-    driver.live(8000);
-    beat(driver);
-    beat(driver, 7000);
-    driver.live(9000);
-    expect(stateOf(driver)).toBe('alive');
-  });
 });
 
 describe('after a stall', () => {

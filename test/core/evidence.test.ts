@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, NO_MARKET, SERVER_EPOCH, watched } from './driver.ts';
+import { createDriver, type Driver, NO_MARKET, watched } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -17,18 +17,6 @@ const renewalsIn = (driver: Driver, forMs: number) => {
   driver.live(forMs);
   return driver.writes.slice(length).map(({ atMs }) => atMs);
 };
-
-test('a renewal that arrives after the timer of a silent bot has fired tells of no lapse', () => {
-  const driver = watched({ liveness: { ttlMs: 8000 }, markets: ['AAA:10'] });
-  driver.apply(driver.takeOne());
-  driver.wait(1500);
-  const [late] = driver.take();
-  if (late === undefined) throw new Error('no renewal was written');
-  driver.wait(11_000);
-  expect(states(driver)).toEqual(['alive', 'stale']);
-  driver.apply(late, { startTime: SERVER_EPOCH + 12 });
-  expect(driver.notices('lapsed')).toEqual([]);
-});
 
 describe('a bot that has not been heard of yet', () => {
   test('has its timers armed at once, and renewed for the start-up grace and no longer', () => {
@@ -157,14 +145,6 @@ describe('a bot that speaks for itself', () => {
     driver.say('goodbye');
     expect(driver.notices('bot').at(-1)).toMatchObject({ state: 'goodbye', firesByWallMs: null });
   });
-
-  test('while its first renewal is on its way has a timer that fires on purpose, which is no lapse', () => {
-    const driver = watched();
-    driver.say('fail');
-    driver.live(70_000);
-    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'bot_failed' }]);
-    expect(driver.notices('lapsed')).toEqual([]);
-  });
 });
 
 describe('the last question before the first byte', () => {
@@ -224,13 +204,5 @@ describe('a timer that nobody renews any more', () => {
     if (why === 'tripped') return;
     const firesByWallMs = driver.notices('suspended')[0]?.firesByWallMs ?? 0;
     expect(driver.notices('fired')[0]?.firedByWallMs).toBeLessThanOrEqual(firesByWallMs);
-  });
-
-  test('says it again for the next timer', () => {
-    const driver = watched({ markets: ['AAA:30'] });
-    driver.live(90_000);
-    driver.say('beat');
-    driver.live(90_000);
-    expect(driver.notices('fired')).toHaveLength(2);
   });
 });

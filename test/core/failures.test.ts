@@ -133,25 +133,6 @@ describe('a stale nonce', () => {
     expect(driver.take()).toEqual([]);
     expect(driver.statusOf()?.failureStreak).toBe(0);
   });
-
-  test('comes over a connection that works: the next attempt needs no fresh one', () => {
-    const { driver, write } = renewing();
-    driver.settle(write, LOST);
-    driver.wait(5000);
-    const again = driver.takeOne();
-    expect(again.fresh).toBe(true);
-    driver.settle(again, STALE_NONCE);
-    expect(driver.takeOne().fresh).toBe(false);
-  });
-
-  test('three times over counts anew after anything else was answered', () => {
-    const driver = createDriver();
-    driver.live(5990);
-    const answers = [STALE_NONCE, STALE_NONCE, HTTP_500, STALE_NONCE, STALE_NONCE, STALE_NONCE];
-    driver.live(6000, 20, (write) => driver.settle(write, answers.shift() ?? HTTP_500));
-    const fast = gaps(driver.of('AAA', 1000)).filter((gapMs) => gapMs < 100);
-    expect(fast).toHaveLength(2 + 3);
-  });
 });
 
 describe('a real 429', () => {

@@ -54,18 +54,6 @@ describe('orders are said to stay', () => {
     expect(told(driver)).toEqual({ said: [], says: STAY });
   });
 
-  test('again, once a timer was armed and deleted in time after one that may have fired', () => {
-    const { driver, write } = deleting();
-    driver.wait(59_000);
-    driver.settle(write, DELETED);
-    driver.operate('arm');
-    driver.live(3000);
-    driver.operate('disarm');
-    driver.live(1000);
-    expect(told(driver).said.at(-1)).toBe(false);
-    expect(told(driver).says).toBe(STAY);
-  });
-
   test('once a delete was confirmed in time, also where the next timer was never confirmed', () => {
     const { driver, write } = deleting();
     driver.settle(write, DELETED);
@@ -114,17 +102,6 @@ describe('orders are not said to stay', () => {
     driver.wait(55_000);
     for (const late of [write, ...others]) driver.settle(late, DELETED);
     expect(told(driver)).toEqual({ said: told(driver).said.map(() => true), says: PERHAPS });
-  });
-
-  test('where the deletes before it were lost, whichever answers first', () => {
-    const { driver, write } = deleting();
-    driver.settle(write, LOST);
-    driver.suffer(60_000, LOST);
-    driver.live(3000);
-    expect(told(driver)).toMatchObject({ said: [true], says: PERHAPS });
-    driver.operate('disarm');
-    driver.live(1000);
-    expect(told(driver).says).toBe(PERHAPS);
   });
 
   test.each(['pause', 'goodbye'] as const)('where the timer ran out while it was wanted, by a %s', (end) => {

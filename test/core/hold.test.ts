@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeNotice } from '../../src/telemetry/events.ts';
-import { armed, BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
+import { armed, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
 
 const heldAs = (driver: Driver) => driver.notices('held').map(({ why }) => why);
 
@@ -34,17 +34,6 @@ describe('disarm', () => {
     driver.settle(second, { kind: 'deleted' });
     expect(driver.progress('disarm').state).toBe('done');
     driver.written(0);
-    expect(driver.written(20_000)).toEqual([]);
-  });
-
-  test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
-    const driver = beating();
-    driver.operate('disarm');
-    driver.settle(driver.takeOne(), LOST);
-    driver.say('goodbye');
-    driver.say('beat');
-    expect(driver.written(3000)).toContain(null);
-    expect(driver.progress('disarm').state).toBe('done');
     expect(driver.written(20_000)).toEqual([]);
   });
 
@@ -107,15 +96,6 @@ describe('arm', () => {
     expect(driver.progress('arm').says).toBe('AAA is refused by the exchange: Market is not available.');
   });
 
-  test('shows a refused key no oftener than before', () => {
-    const driver = createDriver();
-    driver.tick();
-    driver.settle(driver.takeOne(), BAD_KEY);
-    for (let count = 0; count < 10; count += 1) driver.operate('arm');
-    expect(driver.take()).toEqual([]);
-    expect(driver.progress('arm')).toMatchObject({ state: 'impossible' });
-  });
-
   test('ends a lapse under onLapse hold, which waits for it', () => {
     const driver = armed({ onLapse: 'hold', markets: ['AAA:10'] });
     driver.suffer(15_000, LOST);
@@ -169,14 +149,6 @@ describe('pause', () => {
       for (const { market } of driver.notices('released').slice(before)) ends.push(`${market} ${seconds}`);
     }
     expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
-  });
-
-  test('ends when its time is over although the host slept through it', () => {
-    const driver = armed();
-    driver.operate('pause', null, 60_000);
-    driver.live(1000);
-    driver.move({ monoMs: 10, bootMs: 70_000, wallMs: 70_000 });
-    expect(driver.written(1000)).toEqual([null, 60]);
   });
 
   test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
@@ -259,15 +231,6 @@ describe('trip', () => {
     driver.operate('trip');
     expect(driver.written(10_000)).toEqual([]);
     expect(driver.progress('trip').state).toBe('done');
-  });
-
-  test('that has not left yet is taken back by disarm: the last word counts', () => {
-    const driver = armed();
-    driver.suffer(1000, LOST);
-    driver.operate('trip');
-    driver.settle(driver.takeOne(), LOST);
-    driver.operate('disarm');
-    expect(driver.written(5000)).not.toContain(5);
   });
 
   test('is undone by arm alone', () => {

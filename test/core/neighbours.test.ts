@@ -1,22 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, HTTP_500, LOST } from './driver.ts';
+import { armed, createDriver, LOST } from './driver.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
 
 describe('in a nonce window', () => {
-  test('markets that are sick stay at their own pace while others end outages all the time', () => {
-    const sick = names(7, 'SICK', 30);
-    const driver = createDriver({ markets: [...sick, ...names(2, 'WELL', 5)], nonce: 'window' });
-    driver.arm();
-    driver.live(5000);
-    driver.suffer(20_000, HTTP_500, ...sick.map((text) => text.replace(':30', '')));
-    expect(driver.notices('outage-ended').length).toBeGreaterThan(10);
-    const written = driver.writes.filter(({ market, atMs }) => market.startsWith('SICK') && atMs > 5000);
-    expect(written.length / 7 / 20).toBeLessThan(2);
-  });
-
   test('a stop guards a timer that would fire while its delete waits for a renewal that may still arrive', () => {
     const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
     driver.live(2000);
@@ -53,13 +42,6 @@ describe('where renewals one after the other cannot carry all that is asked for'
     const driver = overload(12);
     expect(driver.notices('all-armed')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
-  });
-
-  test('twelve of twenty are armed at any time where too many ask, at the cost of few lapses', () => {
-    const driver = overload(20);
-    const armed = driver.look().markets.filter(({ guaranteedMs }) => (guaranteedMs ?? 0) > 0);
-    expect(armed.length).toBeGreaterThanOrEqual(12);
-    expect(driver.notices('lapsed').length).toBeLessThan(20);
   });
 
   test.each(['trip', 'disarm'] as const)('a %s goes before every renewal', (does) => {

@@ -91,14 +91,6 @@ describe('an outage begins', () => {
 });
 
 describe('no outage', () => {
-  test('is a market alone in the world: it has its own pace', () => {
-    const driver = createDriver({ markets: ['AAA:10'] });
-    driver.arm();
-    driver.suffer(30_000, HTTP_500);
-    expect(driver.statusOf()?.failures).toBeGreaterThan(20);
-    expect(began(driver)).toBe(0);
-  });
-
   test.each([
     ['a success', null],
     ['a refused market', NO_MARKET],

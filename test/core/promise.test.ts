@@ -29,10 +29,6 @@ describe('the promise for one market', () => {
       daemonDeathMs: 7000 + 60_000 + 1000 + 2000,
     });
   });
-
-  test('nothing is promised about a bot that nobody watches', () => {
-    expect(boundsOf(coreSettings({ liveness: { mode: 'none' } }), 60_000, 6000).botDeathMs).toBeNull();
-  });
 });
 
 describe('the promise in words', () => {

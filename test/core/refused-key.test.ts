@@ -118,14 +118,4 @@ describe('a refused key', () => {
     driver.live(2000);
     expect(driver.notices('all-armed')).toHaveLength(1);
   });
-
-  test('that was changed while the old one was good is on probation: its second refusal latches', () => {
-    const driver = createDriver({ markets: twenty });
-    driver.arm();
-    driver.feed({ kind: 'credentials-changed' });
-    const { length } = driver.writes;
-    while (driver.writes.length === length) driver.live(1);
-    driver.suffer(3000, BAD_KEY);
-    expect(driver.notices('unauthorised')).toHaveLength(1);
-  });
 });

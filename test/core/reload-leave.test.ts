@@ -92,19 +92,6 @@ describe('a market that leaves', () => {
     expect(removed(unrenewed)).toEqual(['AAA kept']);
   });
 
-  test('is not renewed where another shard takes it over while its timer is being deleted', () => {
-    const driver = armed();
-    takeOut(driver);
-    driver.settle(driver.takeOne(), LOST);
-    const { length } = driver.of('AAA');
-    for (const elsewhere of [['AAA'], [], ['AAA']]) {
-      takeOut(driver, { elsewhere });
-      driver.live(1000);
-    }
-    expect(driver.of('AAA')).toHaveLength(length);
-    expect(removed(driver)).toEqual(['AAA kept']);
-  });
-
   test.each([
     ['was handed off', [['AAA'], []], [60]],
     ['was being deleted', [[], ['AAA'], ['AAA']], []],
@@ -129,17 +116,6 @@ describe('a market that leaves', () => {
     expect(left(1000)).toEqual(['BBB', 'AAA']);
     expect(left(80_000)).toEqual(['BBB']);
   });
-
-  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
-    const driver = createDriver({ ...WATCHED, markets: ['AAA:10:maker', 'BBB'] });
-    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
-    driver.live(2000);
-    driver.say('fail', 'maker');
-    takeOut(driver, WATCHED);
-    driver.live(30_000);
-    expect(removed(driver)).toEqual(['AAA kept']);
-    expect(lapsed(driver)).toEqual([]);
-  });
 });
 
 describe('a market that changes', () => {
@@ -159,15 +135,6 @@ describe('a market that changes', () => {
     const asked = driver.written(10_000);
     expect(asked.length).toBeGreaterThan(1);
     expect(new Set(asked)).toEqual(new Set([60]));
-  });
-
-  test('in its timeout alone is not taken for one that has a new bot', () => {
-    const driver = armed({ ...TRIPPING, markets: ['AAA'] });
-    driver.say('fail');
-    driver.live(2000);
-    driver.reload({ ...TRIPPING, markets: ['AAA:90'] });
-    driver.live(5000);
-    expect(driver.notices('tripped')).toHaveLength(1);
   });
 });
 
@@ -235,21 +202,6 @@ describe('a market that comes back', () => {
       expect(lapsed(driver)).toEqual([]);
     });
     expect(failed).toEqual({ lapsed: ['AAA'], lapses: 1, state: 'armed' });
-  });
-
-  test('to a bot that died while it was leaving is cut short, as those that stayed were', () => {
-    const driver = armed(TRIPPING);
-    driver.say('beat');
-    driver.live(2000);
-    takeOut(driver, TRIPPING);
-    driver.say('fail');
-    driver.tick();
-    takeIn(driver, TRIPPING);
-    driver.live(5000, 20, (write) =>
-      write.timeoutSeconds === null ? driver.settle(write, NOT_SENT) : driver.apply(write),
-    );
-    const tripped = driver.notices('tripped').map(({ market }) => market);
-    expect(tripped.toSorted()).toEqual(['AAA', 'BBB']);
   });
 
   test('to a bot that has failed is not cut short by the operator’s word of before', () => {

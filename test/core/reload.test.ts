@@ -13,14 +13,6 @@ test('what is the same goes on as if nothing had happened', () => {
   expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: [] }]);
 });
 
-test('a new market is armed at once', () => {
-  const driver = armed();
-  driver.reload({ markets: ['AAA', 'BBB:30'] });
-  expect(driver.takeOne()).toMatchObject({ market: 'BBB', timeoutSeconds: 30 });
-  driver.live(1000);
-  expect(driver.statusOf('BBB')?.state).toBe('armed');
-});
-
 test('a market that is gone has its timer deleted, and is forgotten when that is confirmed', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
   driver.reload({ markets: ['BBB'] });

@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeNothingGuarded } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import {
-  armed,
-  BAD_KEY,
-  createDriver,
-  type Driver,
-  LOST,
-  NOT_SENT,
-  SERVER_EPOCH,
-  watched,
-} from './driver.ts';
+import { armed, type Driver, LOST, NOT_SENT, SERVER_EPOCH, watched } from './driver.ts';
 
 const TRIP = { liveness: { onStale: 'trip' } } as const;
 const LONG = { liveness: { ttlMs: 600_000 } } as const;
@@ -28,20 +19,6 @@ function living(options: SettingsOptions = {}, forMs = 3000) {
   driver.live(forMs);
   return driver;
 }
-
-test.each([
-  ['may have waited since the first, where the sockets were not read in between', 50, 'stale'],
-  ['has waited since the second at most, where there was time to read them', 240, 'alive'],
-])('a word that is heard after two stalls %s', (_what, betweenMs, state) => {
-  const driver = living({ liveness: { ttlMs: 12_000 } }, 1000);
-  driver.move({ monoMs: 10_000 });
-  driver.tick();
-  driver.move({ monoMs: betweenMs });
-  driver.tick();
-  driver.move({ monoMs: 3000 });
-  driver.say('beat');
-  expect(driver.look().bots[0]?.state).toBe(state);
-});
 
 describe('a bot that comes back', () => {
   test('within the life of its timer says nothing of how well renewals are in time', () => {
@@ -125,18 +102,6 @@ describe('a timer that was not to be renewed is no lapse when it is armed again'
   });
 });
 
-test('arming what nobody took out of guard releases nothing, and hides no lapse', () => {
-  const driver = createDriver({ markets: ['AAA:10'] });
-  driver.live(3000);
-  // The guarantee has run out, and the timer has not surely fired yet.
-  driver.suffer(9200, NOT_SENT);
-  driver.operate('arm');
-  driver.suffer(900, NOT_SENT);
-  driver.live(5000);
-  expect(driver.notices('released')).toEqual([]);
-  expect(driver.notices('lapsed')).toHaveLength(1);
-});
-
 test('a market on its way out is not one of those that nothing is guarded of', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
   driver.operate('disarm', ['AAA']);
@@ -185,26 +150,4 @@ describe('a bot that fails while a stop waits to delete its timer', () => {
     expect(driver.take()).toEqual([]);
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
-});
-
-test('two refusals of the key with a success between them are no two in a row', () => {
-  const driver = armed();
-  for (const outcome of [BAD_KEY, null, BAD_KEY]) {
-    driver.wait(6500);
-    const [write] = driver.take();
-    if (write === undefined) throw new Error('no renewal');
-    if (outcome === null) driver.apply(write);
-    else driver.settle(write, outcome);
-  }
-  expect(driver.notices('unauthorised')).toEqual([]);
-});
-
-test("a dead bot's trip goes on when its market is given back into guard", () => {
-  const { driver, renewal } = renewing(TRIP);
-  driver.say('fail');
-  driver.operate('disarm');
-  driver.apply(renewal);
-  expect(driver.take()).toEqual([]);
-  driver.operate('arm');
-  expect(driver.takeOne().timeoutSeconds).toBe(5);
 });

@@ -56,13 +56,6 @@ describe('a confirmation', () => {
     expect(driver.statusOf()?.slackHistory).toHaveLength(60);
     expect(driver.statusOf()?.renewals).toBe(driver.writes.length);
   });
-
-  test('that nobody waits for any more is nothing', () => {
-    const { driver, write } = second();
-    driver.apply(write);
-    expect(driver.apply(write).filter(({ kind }) => kind === 'notice')).toEqual([]);
-    expect(driver.statusOf()?.renewals).toBe(2);
-  });
 });
 
 test('a timer that the exchange made much shorter than asked for is renewed in time all the same', () => {

@@ -42,16 +42,6 @@ describe('time that was lost', () => {
     expect(driver.writes.map(({ atMs }) => atMs)).toEqual(undisturbed.writes.map(({ atMs }) => atMs));
   });
 
-  test('is no stall while it is 250 ms or less', () => {
-    const driver = well();
-    for (const lateMs of [250, 251]) {
-      expect(driver.notices('stall')).toEqual([]);
-      driver.move({ monoMs: driver.state.wakeAtMs - driver.now().monoMs + lateMs });
-      driver.tick();
-    }
-    expect(driver.notices('stall')).toEqual([{ kind: 'stall', what: 'stall', byMs: 251 }]);
-  });
-
   test('keeps the order of the deadlines after a step of an hour ahead', () => {
     const driver = createDriver({ markets: ['AAA:600', 'BBB:60', 'CCC:10'] });
     driver.live(12_500);

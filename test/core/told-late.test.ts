@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, ping } from './driver.ts';
+import { createDriver } from './driver.ts';
 
 const watched = { mode: 'beat', ttlMs: 15_000, startupGraceMs: 60_000 } as const;
 
@@ -52,30 +52,4 @@ describe('a bot whose only market had another bot for a while', () => {
     driver.live(5000);
     expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
   });
-});
-
-test('a stop names nothing of a bot that was silent long before it, also where its lifetime became longer since', () => {
-  const markets = ['AAA:5'];
-  const driver = createDriver({ markets, liveness: { ...watched, ttlMs: 3000 } });
-  driver.live(1000);
-  driver.say('beat');
-  driver.live(20_000);
-  expect(driver.notices('fired')).toHaveLength(1);
-  driver.reload({ markets, liveness: { ...watched, ttlMs: 300_000 } });
-  driver.stop();
-  driver.live(10_000);
-  expect(driver.finished()).toEqual([]);
-});
-
-test('a ping that fails after a later one was answered is counted, and no news', () => {
-  const driver = createDriver();
-  driver.tick();
-  ping(driver, false);
-  driver.wait(4000);
-  ping(driver, true);
-  driver.wait(500);
-  const detail = 'no answer within 3000 ms';
-  driver.feed({ kind: 'pinged', base: 0, ok: false, latencyMs: 3000, reason: 'timeout', detail });
-  expect(driver.look().bases[0]).toMatchObject({ up: true });
-  expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, true, false]);
 });

@@ -83,14 +83,6 @@ test('it does not cut for a clock that somebody set: only for silence on one tha
   expect(cuts(driver)).toHaveLength(1);
 });
 
-test('it counts a sleep of the host as silence', () => {
-  const driver = silent();
-  driver.live(3000);
-  driver.move({ monoMs: 10, bootMs: 20_000, wallMs: 20_000 });
-  driver.live(600);
-  expect(cuts(driver)).toHaveLength(1);
-});
-
 test('it is not written any more once the bot is back, however long its connection takes to open', () => {
   const driver = silent();
   driver.apply(driver.takeOne());
