@@ -2,9 +2,37 @@ import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
 import { armed, createDriver, type Driver, STALE_NONCE, THROTTLED } from './driver.ts';
 
-const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
+const many = (count: number, seconds = 60) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${seconds}`);
 
-describe('the cadence of requests one after the other', () => {
+describe('the cadence', () => {
+  test('follows what requests one after the other can carry, and says so', () => {
+    const driver = createDriver({ markets: many(40) });
+    driver.live(20_000, 200);
+    // 40 markets every 6 s are 6.7 a second; at 200 ms one connection is planned to carry four.
+    expect(driver.notices('cadence').at(-1)).toMatchObject({
+      kind: 'cadence',
+      capacityPerSecond: expect.closeTo(4, 1),
+      detail: expect.stringContaining('carries 4.0 renewals a second at an answer time of 200.0 ms'),
+    });
+    expect(driver.statusOf('M7')?.periodMs).toBeGreaterThan(9900);
+    driver.live(60_000, 200);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test('does not follow it where several requests may be in flight', () => {
+    const driver = createDriver({ markets: many(40), nonce: 'window' });
+    driver.live(20_000, 200);
+    expect(driver.notices('cadence')).toEqual([]);
+    expect(driver.statusOf('M7')?.periodMs).toBe(6000);
+  });
+
+  test('says what cannot be kept when the way has become too long', () => {
+    const driver = createDriver({ markets: many(40, 5) });
+    driver.live(20_000, 100);
+    expect(driver.notices('cadence').at(-1)?.detail).toContain('40 markets need 24.0 renewals a second');
+  });
+
   test('stays as it is while the round trip changes only a little', () => {
     const driver = createDriver({ markets: many(20) });
     driver.live(30_000, 100);

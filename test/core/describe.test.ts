@@ -103,6 +103,13 @@ describe('a market', () => {
     driver.apply(driver.takeOne(), { timeout: 30 });
     expect(driver.statusOf()?.lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
   });
+
+  test('that is out of guard shows as such before its timer is gone', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    driver.operate('disarm', ['AAA']);
+    driver.operate('pause', ['BBB'], 60_000);
+    expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
+  });
 });
 
 describe('what a stop would do', () => {

@@ -324,4 +324,14 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.take()).toEqual([]);
     expect(driver.finished()).toHaveLength(1);
   });
+
+  test('stay where the last beat was before the stop: by two thirds of the budget they are left, and named', () => {
+    const driver = heard('beat');
+    driver.stop();
+    const askedMs = driver.sinceStartMs();
+    while (driver.finished() === null) driver.live(50);
+    expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
+  });
 });

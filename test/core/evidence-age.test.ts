@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { watched as beating, type Driver } from './driver.ts';
+import { watched as beating, type Driver, LOST } from './driver.ts';
 
 const watched = (ttlMs = 15_000) => beating({ liveness: { ttlMs }, markets: ['AAA:10'] });
 const beat = (driver: Driver, agoMs = 0) => driver.say('beat', 'bot', agoMs);
@@ -43,6 +43,19 @@ describe('after a stall', () => {
     expect(stateOf(driver)).toBe('alive');
     driver.live(1000);
     expect(stateOf(driver)).toBe('stale');
+  });
+
+  test('a beat that had waited takes back the goodbye before it, and no timer is deleted any more', () => {
+    const driver = watched();
+    driver.live(1000);
+    driver.say('goodbye');
+    driver.settle(driver.takeOne(), LOST);
+    driver.move({ monoMs: 30_000 });
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.take();
+    driver.live(3000);
+    expect(driver.take()).toEqual([]);
   });
 });
 

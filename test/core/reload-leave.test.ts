@@ -116,6 +116,14 @@ describe('a market that leaves', () => {
     expect(left(1000)).toEqual(['BBB', 'AAA']);
     expect(left(80_000)).toEqual(['BBB']);
   });
+
+  test('is left to its policy by a command for all markets', () => {
+    const driver = armed(KEEP);
+    driver.suffer(7000, null);
+    takeOut(driver, KEEP);
+    driver.operate('disarm');
+    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
+  });
 });
 
 describe('a market that changes', () => {
