@@ -109,6 +109,7 @@ describe('an answer of the exchange that is not what was asked for', () => {
     expect(driver.notices('renewed').length).toBeGreaterThan(2);
     const detail = 'the exchange answered with a timer of 30 s instead of 60 s';
     expect(driver.notices('altered')).toEqual([{ kind: 'altered', market: 'AAA', detail }]);
+    expect(driver.statusOf()?.lastProblem).toBe(detail);
   });
 
   test('with a longer timer guarantees what was asked for and covers the longer', () => {

@@ -97,13 +97,6 @@ describe('a market', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'deleted', wanted: false, ...none });
   });
 
-  test('whose timer was altered says how', () => {
-    const driver = createDriver();
-    driver.tick();
-    driver.apply(driver.takeOne(), { timeout: 30 });
-    expect(driver.statusOf()?.lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
-  });
-
   test('that is out of guard shows as such before its timer is gone', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
     driver.operate('disarm', ['AAA']);

@@ -133,6 +133,13 @@ describe('a stop that deletes', () => {
     driver.live(1000);
     expect(driver.finished()).toEqual([]);
   });
+
+  test('names a timer that has fired while every delete was refused', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.stop();
+    driver.suffer(8000, BAD_KEY);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+  });
 });
 
 describe('where the last renewal before a stop was lost', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, NO_MARKET, SERVER_EPOCH, watched } from './driver.ts';
+import { createDriver, type Driver, NO_MARKET, watched } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -205,16 +205,4 @@ describe('a timer that nobody renews any more', () => {
     const firesByWallMs = driver.notices('suspended')[0]?.firesByWallMs ?? 0;
     expect(driver.notices('fired')[0]?.firedByWallMs).toBeLessThanOrEqual(firesByWallMs);
   });
-});
-
-test('a renewal that arrives after the timer of a silent bot has fired tells of no lapse', () => {
-  const driver = watched({ liveness: { ttlMs: 8000 }, markets: ['AAA:10'] });
-  driver.apply(driver.takeOne());
-  driver.wait(1500);
-  const [late] = driver.take();
-  if (late === undefined) throw new Error('no renewal was written');
-  driver.wait(11_000);
-  expect(states(driver)).toEqual(['alive', 'stale']);
-  driver.apply(late, { startTime: SERVER_EPOCH + 12 });
-  expect(driver.notices('lapsed')).toEqual([]);
 });

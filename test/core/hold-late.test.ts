@@ -21,14 +21,17 @@ function deleting() {
   return { driver, write: driver.takeOne() };
 }
 
-describe('orders are said to stay', () => {
-  test('to the end of the time for which the timer was surely armed', () => {
-    const { driver, write } = deleting();
-    driver.wait(57_900);
-    driver.settle(write, DELETED);
-    expect(told(driver)).toEqual({ said: [false], says: STAY });
-  });
+test.each([
+  ['said to stay to the end of the time for which the timer was surely armed', 57_900, false, STAY],
+  ['not said to stay from the moment on at which it may have fired before that', 58_000, true, PERHAPS],
+])('orders are %s', (_what, afterMs, mayHaveFired, says) => {
+  const { driver, write } = deleting();
+  driver.wait(afterMs);
+  driver.settle(write, DELETED);
+  expect(told(driver)).toEqual({ said: [mayHaveFired], says });
+});
 
+describe('orders are said to stay', () => {
   test('whatever answers to a second delete after that', () => {
     const { driver, write } = deleting();
     driver.wait(4000);
@@ -85,13 +88,6 @@ describe('orders are not said to stay', () => {
     for (const write of driver.take()) driver.settle(write, LOST);
     driver.operate('pause', null, 600_000);
     driver.live(3000);
-    expect(told(driver)).toEqual({ said: [true], says: PERHAPS });
-  });
-
-  test('from the moment on at which the timer may have fired before its delete was confirmed', () => {
-    const { driver, write } = deleting();
-    driver.wait(58_000);
-    driver.settle(write, DELETED);
     expect(told(driver)).toEqual({ said: [true], says: PERHAPS });
   });
 

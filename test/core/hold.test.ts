@@ -108,28 +108,31 @@ describe('arm', () => {
   });
 
   test.each([
-    ['beat', "the bot's next beat"],
-    ['file', "the bot's file is touched again"],
-    ['http', "the bot's URL answers well again"],
-    ['process', "the bot's process runs again"],
-  ] as const)('says in mode %s what a bot that is not there has to do', (mode, what) => {
+    ['beat', null, "its bot gives no sign of life: nothing is renewed before the bot's next beat"],
+    [
+      'file',
+      null,
+      "its bot gives no sign of life: nothing is renewed before the bot's file is touched again",
+    ],
+    [
+      'http',
+      null,
+      "its bot gives no sign of life: nothing is renewed before the bot's URL answers well again",
+    ],
+    [
+      'process',
+      null,
+      "its bot gives no sign of life: nothing is renewed before the bot's process runs again",
+    ],
+    ['beat', 'goodbye', "its bot said goodbye: nothing is renewed before the bot's next beat"],
+    ['beat', 'fail', "its bot has failed: nothing is renewed before the bot's next beat"],
+  ] as const)('says in mode %s, after %s, what a bot that is not there has to do', (mode, word, what) => {
     const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
+    if (word !== null) driver.say(word);
     driver.live(10_000);
     driver.operate('arm');
-    const says = `AAA is not armed, its bot gives no sign of life: nothing is renewed before ${what}.`;
+    const says = `AAA is not armed, ${what}.`;
     expect(driver.progress('arm')).toEqual({ market: 'AAA', state: 'impossible', says });
-  });
-
-  test.each([
-    ['goodbye', 'its bot said goodbye'],
-    ['fail', 'its bot has failed'],
-  ] as const)('after %s says so in words', (word, says) => {
-    const driver = beating();
-    driver.say(word);
-    driver.operate('arm');
-    expect(driver.progress('arm').says).toBe(
-      `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,
-    );
   });
 });
 

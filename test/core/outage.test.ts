@@ -153,6 +153,17 @@ describe('an outage ends', () => {
     expect(released).not.toContain('DDD');
     expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
   });
+
+  test('and gives up what it has swallowed: another connection is free for each market', () => {
+    const { driver, all } = three();
+    driver.wait(2000);
+    const probe = driver.take().at(-1);
+    if (probe === undefined) throw new Error('no probe');
+    expect(isOut(driver)).toBe(true);
+    driver.apply(probe);
+    expect(isOut(driver)).toBe(false);
+    for (const { attempt } of all) expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
+  });
 });
 
 describe('the second address', () => {

@@ -13,17 +13,6 @@ test('what is the same goes on as if nothing had happened', () => {
   expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: [] }]);
 });
 
-test('a market that is gone has its timer deleted, and is forgotten when that is confirmed', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.reload({ markets: ['BBB'] });
-  const write = driver.takeOne();
-  expect(write).toMatchObject({ market: 'AAA', timeoutSeconds: null });
-  expect(names(driver)).toEqual(['BBB', 'AAA']);
-  driver.settle(write, { kind: 'deleted' });
-  expect(names(driver)).toEqual(['BBB']);
-  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'deleted' }]);
-});
-
 test('a market that is gone is renewed once more in full under the policy handoff', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
   driver.reload({ markets: ['BBB'], shutdown: { policy: 'handoff' } });

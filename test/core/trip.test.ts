@@ -18,12 +18,6 @@ test('onStale: trip cuts the timer to 5 s, once, when the bot has been silent fo
   expect(driver.notices('tripped')).toMatchObject([{ why: 'bot_stale' }]);
 });
 
-test('it cuts nothing that is as short already', () => {
-  const driver = silent('AAA:5');
-  driver.live(60_000);
-  expect(driver.writes.at(-1)?.atMs).toBeLessThanOrEqual(15_000);
-});
-
 test('it makes no timer where none can be left', () => {
   const driver = silent('AAA:10', { requestLifetimeMs: 0 });
   driver.suffer(60_000, NOT_SENT);

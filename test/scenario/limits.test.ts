@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { carriedPerSecond, planCadence } from '../../src/core/promise.ts';
 import { THROTTLED } from '../core/driver.ts';
-import { type Bench, createBench, many } from './bench.ts';
+import { type Bench, createBench, gapsBetween, many } from './bench.ts';
 
 const busiest = (bench: Bench, windowMs: number) => {
   let most = 0;
@@ -50,4 +50,43 @@ describe('a gateway that throttles', () => {
     bench.run(30_000);
     expect(bench.book.fired).toEqual([]);
   });
+});
+
+/** 500 markets that arm in one burst and then use most of the budget; when the requests of each were written. */
+function runFleet(requests: number, forMs: number): number[][] {
+  const budget = { requests, windowMs: 10_000 };
+  const bench = createBench({ markets: many(500, 60), nonce: 'window', budget });
+  bench.start(forMs);
+  const written = Map.groupBy(bench.writes, ({ market }) => market);
+  expect(written.size).toBe(500);
+  return [...written.values()].map((writes) => writes.map(({ atMs }) => atMs));
+}
+/** The times between two requests of a market of which the later one was written from then on. */
+const gapsFrom = (written: readonly number[][], fromMs: number) =>
+  written.flatMap((moments) =>
+    gapsBetween(moments).filter((_, place) => (moments[place + 1] ?? 0) >= fromMs),
+  );
+
+test('a fleet that needs most of its budget is armed and renewed in turns, each as often as planned, within the budget', () => {
+  const requests = 625;
+  const written = runFleet(requests, 60_000);
+  // 500 markets, and 625 requests in 10 s at the most, of which a little is left free.
+  const periodMs = 8600;
+  expect(Math.max(...written.map(([first = Number.NaN]) => first))).toBeLessThan(periodMs);
+  expect(Math.max(...gapsFrom(written, 0))).toBeLessThan(periodMs * 1.05);
+  // Once more when nothing of an earlier life can arrive any more; then at the cadence.
+  expect(Math.min(...gapsFrom(written, 30_000))).toBeGreaterThan(periodMs * 0.9);
+  const all = written.flat().sort((one, other) => one - other);
+  const tooMany = all.filter(
+    (at, place) => at - (all[place - requests] ?? Number.NEGATIVE_INFINITY) <= 10_000,
+  );
+  expect(tooMany).toEqual([]);
+});
+
+test('one that cannot be armed within one window leaves the bursts behind: soon each renewal comes after about one cadence', () => {
+  const CADENCE_MS = 14_300;
+  const gaps = gapsFrom(runFleet(375, 180_000), 100_000);
+  // In bursts that follow one another at the distance of the window a market waits for two of them.
+  expect(Math.max(...gaps)).toBeLessThan(CADENCE_MS * 1.25);
+  expect(Math.min(...gaps)).toBeGreaterThan(CADENCE_MS * 0.8);
 });
