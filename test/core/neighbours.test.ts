@@ -1,11 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, LOST } from './driver.ts';
+import { armed, createDriver, HTTP_500, LOST } from './driver.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
 
 describe('in a nonce window', () => {
+  test('markets that are sick stay at their own pace while others end outages all the time', () => {
+    const sick = names(7, 'SICK', 30);
+    const driver = createDriver({ markets: [...sick, ...names(2, 'WELL', 5)], nonce: 'window' });
+    driver.arm();
+    driver.live(5000);
+    driver.suffer(20_000, HTTP_500, ...sick.map((text) => text.replace(':30', '')));
+    expect(driver.notices('outage-ended').length).toBeGreaterThan(10);
+    const written = driver.writes.filter(({ market, atMs }) => market.startsWith('SICK') && atMs > 5000);
+    expect(written.length / 7 / 20).toBeLessThan(2);
+  });
+
   test('a stop guards a timer that would fire while its delete waits for a renewal that may still arrive', () => {
     const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
     driver.live(2000);
@@ -15,6 +26,27 @@ describe('in a nonce window', () => {
     expect(driver.finished()).toEqual([]);
     const renewals = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds !== null);
     expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
+  });
+
+  test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
+    const markets = ['AAA:10', 'BBB:10', 'CCC:5'];
+    const driver = createDriver({ markets, nonce: 'window', connections: 2 });
+    driver.arm();
+    const of = (name: string) => driver.of(name, 500);
+    while (of('AAA').length < 1 || of('BBB').length < 1)
+      driver.live(10, 20, (write) => write.market === 'CCC' && driver.apply(write));
+    driver.suffer(1500, null);
+    expect(of('AAA')[1]).toMatchObject({ fresh: true });
+  });
+
+  test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
+    const markets = ['SICK0:600', ...names(3, 'WELL', 60)];
+    const driver = createDriver({ markets, nonce: 'window', connections: 1 });
+    driver.live(60_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
+    const before = driver.notices('attempt').length;
+    driver.live(240_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
+    const delaysMs = driver.notices('attempt').map(({ delayMs }) => delayMs);
+    expect(Math.max(...delaysMs.slice(before))).toBeLessThan(200);
   });
 
   test('an exchange that is slow as a whole has no more requests under way than there are connections', () => {
@@ -27,6 +59,45 @@ describe('in a nonce window', () => {
       driver.apply(write);
     });
     expect(most).toBe(4);
+  });
+
+  test('a sick market does not make all the probes of an outage', () => {
+    const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
+    driver.arm();
+    // A stall: everything is renewed at once, and ends at once.
+    driver.move({ monoMs: 2000 });
+    driver.live(1000);
+    driver.suffer(15_000, HTTP_500);
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    driver.suffer(20_000, HTTP_500, 'SICK0', 'SICK1');
+    const overdue = driver.notices('overdue').map(({ market }) => market);
+    expect(overdue.toSorted()).toEqual(['SICK0', 'SICK1']);
+  });
+
+  test('the renewals that end the doubt about an earlier life are spread', () => {
+    const driver = createDriver({ markets: names(200, 'M', 60), nonce: 'window' }, { earlierLife: true });
+    driver.live(20_000);
+    const moments = driver.writes.map(({ atMs }) => atMs).filter((atMs) => atMs > 5000);
+    const together = moments.filter((atMs, place) => atMs - (moments[place - 50] ?? 0) < 250);
+    expect(together).toEqual([]);
+  });
+
+  test('after a stall a tight budget renews every market at its own pace again', () => {
+    const driver = createDriver({
+      markets: names(100, 'M', 60),
+      nonce: 'window',
+      budget: { requests: 100, windowMs: 10_000 },
+    });
+    driver.live(30_000);
+    driver.move({ monoMs: 2000 });
+    driver.live(30_000);
+    const before = driver.notices('attempt').length;
+    driver.live(60_000);
+    const delaysMs = driver
+      .notices('attempt')
+      .slice(before)
+      .map(({ delayMs }) => delayMs);
+    expect(Math.max(...delaysMs)).toBeLessThan(100);
   });
 });
 
@@ -42,6 +113,13 @@ describe('where renewals one after the other cannot carry all that is asked for'
     const driver = overload(12);
     expect(driver.notices('all-armed')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test('twelve of twenty are armed at any time where too many ask, at the cost of few lapses', () => {
+    const driver = overload(20);
+    const armed = driver.look().markets.filter(({ guaranteedMs }) => (guaranteedMs ?? 0) > 0);
+    expect(armed.length).toBeGreaterThanOrEqual(12);
+    expect(driver.notices('lapsed').length).toBeLessThan(20);
   });
 
   test.each(['trip', 'disarm'] as const)('a %s goes before every renewal', (does) => {

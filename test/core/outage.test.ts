@@ -80,6 +80,17 @@ describe('an outage begins', () => {
     expect(driver.notices('outage-began')[0]?.detail).toBe('3 requests unanswered for 500 ms or more');
   });
 
+  test('after silence also where the first and the last of three requests are of one market', () => {
+    const driver = createDriver({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' });
+    driver.live(4900);
+    const { length } = driver.writes;
+    while (driver.writes.length < length + 3) driver.wait(5);
+    driver.wait(550);
+    const markets = driver.writes.slice(length, length + 3).map(({ market }) => market);
+    expect(markets).toEqual(['AAA', 'BBB', 'AAA']);
+    expect(began(driver)).toBe(1);
+  });
+
   test('not before a slow exchange has had eight round trips', () => {
     const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window' });
     driver.live(9990, 200);
@@ -91,6 +102,14 @@ describe('an outage begins', () => {
 });
 
 describe('no outage', () => {
+  test('is a market alone in the world: it has its own pace', () => {
+    const driver = createDriver({ markets: ['AAA:10'] });
+    driver.arm();
+    driver.suffer(30_000, HTTP_500);
+    expect(driver.statusOf()?.failures).toBeGreaterThan(20);
+    expect(began(driver)).toBe(0);
+  });
+
   test.each([
     ['a success', null],
     ['a refused market', NO_MARKET],
@@ -110,6 +129,26 @@ describe('no outage', () => {
 
   test('is a request that the daemon itself held back', () => {
     expect(began(three(failed('aborted', false)).driver)).toBe(0);
+  });
+
+  test('is a market that fails alone, because another one failed before the last answer', () => {
+    const driver = createDriver({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' });
+    driver.arm();
+    let answered = 0;
+    driver.live(30_000, 20, (write) => {
+      // One failure of AAA, one answer to it, and from then on BBB alone fails, and nobody else is answered.
+      const isOfA = write.market === 'AAA' && write.atMs >= 3000;
+      if (answered === 2) {
+        if (write.market === 'BBB') driver.settle(write, NOT_SENT);
+        return;
+      }
+      if (isOfA) answered += 1;
+      if (isOfA && answered === 1) driver.settle(write, NOT_SENT);
+      else driver.apply(write);
+    });
+    const alone = driver.notices('attempt-failed').filter(({ market }) => market === 'BBB');
+    expect(alone.length).toBeGreaterThan(2);
+    expect(began(driver)).toBe(0);
   });
 });
 
@@ -199,6 +238,32 @@ describe('the second address', () => {
     expect(driver.notices('outage-began')[0]?.standsIn).toBe(standsIn);
     driver.suffer(30_000, NOT_SENT);
     expect(basesOf(driver.writes)).toEqual(new Set(asked));
+  });
+
+  test('takes every delete of a stop, also where the first answers pings and nothing else', () => {
+    for (let stopsAfterMs = 3000; stopsAfterMs < 4000; stopsAfterMs += 100) {
+      const driver = out(true, 'increasing');
+      const hung: Write[] = [];
+      const live = (forMs: number): void => {
+        for (let goneMs = 0; goneMs < forMs; goneMs += 100) {
+          driver.live(100, 10, (write) => {
+            if (write.base === 0) hung.push(write);
+            else if (write.timeoutSeconds === null) driver.settle(write, { kind: 'deleted' });
+            else driver.apply(write);
+          });
+          for (const write of hung) {
+            if (driver.effects.some((one) => one.kind === 'abort' && one.attempt === write.attempt))
+              driver.settle(write, LOST);
+          }
+        }
+      };
+      live(1000);
+      ping(driver, true, 0);
+      live(stopsAfterMs);
+      driver.stop('delete');
+      live(7000);
+      expect(driver.finished()).toEqual([]);
+    }
   });
 
   test('gives the renewals back once the first is well again', () => {

@@ -63,6 +63,21 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([]);
   });
 
+  test('is not said to have been deleted where no delete was answered until its time was up', () => {
+    const taken = armed();
+    takeOut(taken);
+    taken.suffer(80_000, LOST, 'AAA');
+    expect(removed(taken)).toEqual(['AAA fired']);
+
+    const disarmed = armed();
+    disarmed.operate('disarm', ['AAA']);
+    disarmed.suffer(80_000, LOST, 'AAA');
+    disarmed.operate('disarm', ['AAA']);
+    takeOut(disarmed);
+    disarmed.live(1000);
+    expect(removed(disarmed)).toEqual(['AAA fired']);
+  });
+
   test('is not surely said to have lapsed where a delete without an answer may have come first', () => {
     const driver = armed({ markets: ['AAA:30', 'BBB:30'] });
     driver.suffer(40_000, LOST);
@@ -92,6 +107,42 @@ describe('a market that leaves', () => {
     expect(removed(unrenewed)).toEqual(['AAA kept']);
   });
 
+  test('for another shard keeps its timer, also where a bot that was dead at the disarming comes back', () => {
+    const driver = createDriver({ ...WATCHED, markets: ['AAA', 'BBB'] });
+    driver.arm();
+    driver.suffer(7000, null);
+    driver.say('fail');
+    driver.operate('disarm', ['AAA']);
+    takeOut(driver, { ...WATCHED, elsewhere: ['AAA'] });
+    driver.say('beat');
+    answerAll(driver, LOST);
+    driver.live(5000);
+    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null)).toEqual([]);
+  });
+
+  test('does not go before what is on its way is answered', () => {
+    const driver = armed(KEEP);
+    driver.suffer(5000, null);
+    takeOut(driver, KEEP);
+    expect(removed(driver)).toEqual([]);
+    answerAll(driver, LOST);
+    driver.live(1000);
+    expect(removed(driver)).toEqual(['AAA kept']);
+  });
+
+  test('is not renewed where another shard takes it over while its timer is being deleted', () => {
+    const driver = armed();
+    takeOut(driver);
+    driver.settle(driver.takeOne(), LOST);
+    const { length } = driver.of('AAA');
+    for (const elsewhere of [['AAA'], [], ['AAA']]) {
+      takeOut(driver, { elsewhere });
+      driver.live(1000);
+    }
+    expect(driver.of('AAA')).toHaveLength(length);
+    expect(removed(driver)).toEqual(['AAA kept']);
+  });
+
   test.each([
     ['was handed off', [['AAA'], []], [60]],
     ['was being deleted', [[], ['AAA'], ['AAA']], []],
@@ -101,6 +152,14 @@ describe('a market that leaves', () => {
     for (const elsewhere of reloads) takeOut(driver, { elsewhere });
     answerAll(driver, LOST);
     expect(driver.written(2000, 'AAA')).toEqual(asked);
+  });
+
+  test('is left to its policy by a command for all markets', () => {
+    const driver = armed(KEEP);
+    driver.suffer(7000, null);
+    takeOut(driver, KEEP);
+    driver.operate('disarm');
+    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
   });
 
   test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
@@ -117,12 +176,24 @@ describe('a market that leaves', () => {
     expect(left(80_000)).toEqual(['BBB']);
   });
 
-  test('is left to its policy by a command for all markets', () => {
+  test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
     const driver = armed(KEEP);
-    driver.suffer(7000, null);
-    takeOut(driver, KEEP);
-    driver.operate('disarm');
-    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
+    for (let round = 0; round < 20; round += 1) {
+      driver.reload({ ...KEEP, markets: ['BBB', `M${round}:5`] });
+      driver.live(20_000);
+    }
+    expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
+  });
+
+  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
+    const driver = createDriver({ ...WATCHED, markets: ['AAA:10:maker', 'BBB'] });
+    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
+    driver.live(2000);
+    driver.say('fail', 'maker');
+    takeOut(driver, WATCHED);
+    driver.live(30_000);
+    expect(removed(driver)).toEqual(['AAA kept']);
+    expect(lapsed(driver)).toEqual([]);
   });
 });
 
@@ -144,6 +215,15 @@ describe('a market that changes', () => {
     expect(asked.length).toBeGreaterThan(1);
     expect(new Set(asked)).toEqual(new Set([60]));
   });
+
+  test('in its timeout alone is not taken for one that has a new bot', () => {
+    const driver = armed({ ...TRIPPING, markets: ['AAA'] });
+    driver.say('fail');
+    driver.live(2000);
+    driver.reload({ ...TRIPPING, markets: ['AAA:90'] });
+    driver.live(5000);
+    expect(driver.notices('tripped')).toHaveLength(1);
+  });
 });
 
 describe('a market that comes back', () => {
@@ -157,6 +237,13 @@ describe('a market that comes back', () => {
     driver.stop('keep');
     driver.live(1000);
     expect(driver.finished()?.map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+  });
+
+  test('has had no lapse where the timer that it left behind may be firing by then', () => {
+    const driver = away(58_500);
+    driver.live(1000);
+    expect(driver.notices('renewed').filter(({ market }) => market === 'AAA')).toHaveLength(2);
+    expect(lapsed(driver)).toEqual([]);
   });
 
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
@@ -173,6 +260,19 @@ describe('a market that comes back', () => {
     expect(driver.notices('overdue').map(({ market }) => market)).toEqual(['AAA']);
     driver.live(5000);
     expect(lapsed(driver)).toEqual(['AAA']);
+  });
+
+  test('reckons with a renewal of before that may still land', () => {
+    const window = { ...KEEP, nonce: 'window', requestLifetimeMs: 60_000 } as const;
+    const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
+    driver.reload({ ...window, markets: ['AAA:10', 'BBB'] });
+    for (const write of driver.take()) driver.settle(write, LOST);
+    takeOut(driver, window);
+    driver.live(25_000);
+    expect(driver.statusOf()).toBeUndefined();
+    driver.reload({ ...window, markets: ['AAA:600', 'BBB'] });
+    driver.live(1000);
+    expect(driver.statusOf()?.guaranteedMs).toBeLessThan(10_000);
   });
 
   test('before it has left is not cut short any more by the trip of before', () => {
@@ -210,6 +310,21 @@ describe('a market that comes back', () => {
       expect(lapsed(driver)).toEqual([]);
     });
     expect(failed).toEqual({ lapsed: ['AAA'], lapses: 1, state: 'armed' });
+  });
+
+  test('to a bot that died while it was leaving is cut short, as those that stayed were', () => {
+    const driver = armed(TRIPPING);
+    driver.say('beat');
+    driver.live(2000);
+    takeOut(driver, TRIPPING);
+    driver.say('fail');
+    driver.tick();
+    takeIn(driver, TRIPPING);
+    driver.live(5000, 20, (write) =>
+      write.timeoutSeconds === null ? driver.settle(write, NOT_SENT) : driver.apply(write),
+    );
+    const tripped = driver.notices('tripped').map(({ market }) => market);
+    expect(tripped.toSorted()).toEqual(['AAA', 'BBB']);
   });
 
   test('to a bot that has failed is not cut short by the operator’s word of before', () => {

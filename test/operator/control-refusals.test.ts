@@ -144,7 +144,11 @@ describe('lets in', () => {
 const nearly = [TOKEN.slice(0, -1), `x${TOKEN.slice(1)}`, `${TOKEN.slice(0, -1)}x`, `${TOKEN}x`];
 const WRONG = [...nearly, TOKEN.toUpperCase(), `${TOKEN} `.repeat(2), 'wrong', 'null', ''].map(bearer);
 const BASIC = { authorization: `Basic ${Buffer.from(`:${TOKEN}`).toString('base64')}` };
-const NONE: readonly Record<string, string>[] = [{}, { authorization: '' }, { authorization: 'Bearer' }];
+const NONE: readonly { readonly authorization?: string }[] = [
+  {},
+  { authorization: '' },
+  { authorization: 'Bearer' },
+];
 
 test.each<[string, string, string | null]>([
   ['over loopback without the very token, where one is configured', TCP, TOKEN],
@@ -155,7 +159,7 @@ test.each<[string, string, string | null]>([
   const { ask, calls } = await open({}, listen, () => token);
   for (const headers of [...NONE, BASIC, ...WRONG])
     for (const path of ['/v1/trip', '/v1/nothing']) {
-      const { authorization = '' } = headers;
+      const authorization = headers.authorization ?? '';
       const reply = await ask(path, { headers });
       expect(reply, authorization).toMatchObject({ status: 401, code: 'unauthorised' });
       expect(reply.headers['www-authenticate']).toMatch(/^Bearer realm="killswitchd"/);

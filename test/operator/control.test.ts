@@ -147,17 +147,16 @@ test.each<[string, Parameters<typeof createSpy>[0], number, object]>([
   ['arm', become([done, impossible]), 409, { done: false, markets: [done, impossible] }],
   ['reload', read({ ...taken, progress: [waiting] }), 200, { ...applied, markets: [waiting] }],
   ['reload', read({ kind: 'rejected', problems }), 422, { error: { ...rejected, problems } }],
-  // What the exchange refuses is named, changed or not; but not where it refuses the key.
+  // What the exchange refuses is named, changed or not.
   ['reload', standsIn({ markets: old }), 200, { result: 'unchanged', refused: ['OLD_USDT'] }],
-  [
-    'reload',
-    standsIn({ markets: old, authorised: false }),
-    200,
-    expect.not.objectContaining({ refused: expect.anything() }),
-  ],
 ])('%s is told what came of it: %j', async (name, changes, status, reply) => {
   const { ask } = await open({ clock: standing, bots: () => ['main'], ...changes });
   expect(await ask(`/v1/${name}`)).toMatchObject({ status, body: reply });
+});
+
+test('a reload names no refused market where the exchange refuses the key', async () => {
+  const { ask } = await open(standsIn({ markets: old, authorised: false }));
+  expect((await ask('/v1/reload')).body).not.toHaveProperty('refused');
 });
 
 test('a command changes what the next beat is told at once', async () => {

@@ -136,6 +136,7 @@ export function createBench(options: BenchOptions = {}) {
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: EPOCH_MS });
   const writes: Write[] = [];
+  const pings: number[] = [];
   const notices: { readonly atMs: number; readonly notice: Notice }[] = [];
   const rules: Rule[] = [];
   const violations: string[] = [];
@@ -189,6 +190,7 @@ export function createBench(options: BenchOptions = {}) {
   const exchange: Exchange = {
     sync,
     ping(base, timeoutMs, settled) {
+      pings.push(timeline.nowMs());
       const down = pingDown(base);
       const latencyMs = down ? timeoutMs : roundTripMs;
       return clock.after(latencyMs, () =>
@@ -214,6 +216,7 @@ export function createBench(options: BenchOptions = {}) {
     keeper,
     book,
     writes,
+    pings,
     rules,
     nowMs: () => timeline.nowMs(),
     /** Lets time pass; no belief may ever be wrong meanwhile. */

@@ -51,9 +51,31 @@ describe('after the last evidence', () => {
       { numRuns: 80 },
     );
   });
+
+  test('a connection that opens late is not used', () => {
+    const bench = watched(20_000, { markets: ['AAA:10', 'BBB:10'], connectMs: 400, nonce: 'window' });
+    bench.strike({ kind: 'lost' }, 3_600_000);
+    bench.run(60_000);
+    expect(renewals(bench, 20_000 + TTL_MS)).toEqual([]);
+    expect(bench.noticesOf('attempt-failed').some(({ reason }) => reason === 'aborted')).toBe(true);
+  });
 });
 
 describe('a bot that comes back', () => {
+  test('has its timers armed at once, and no lapse is told of what fired while it was away', () => {
+    const bench = watched(20_000, { markets: ['AAA:10', 'BBB:60'] });
+    bench.run(200_000);
+    expect(bench.book.fired).toHaveLength(2);
+    const backMs = bench.nowMs();
+    bench.beats(backMs + 60_000, 1000);
+    bench.run(500);
+    expect(bench.book.timers.size).toBe(2);
+    bench.run(20_000);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    expect(bench.noticesOf('overdue')).toEqual([]);
+    expect(bench.keeper.snapshot().ready).toBe(true);
+  });
+
   test('is armed again also where lapses are held', () => {
     const bench = watched(20_000, { markets: ['AAA:10'], onLapse: 'hold' });
     bench.run(100_000);

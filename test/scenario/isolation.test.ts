@@ -58,6 +58,27 @@ describe.each([
     expect(bench.book.firedOf('WELL')).toEqual([]);
   });
 
+  test.each(['slow', 'late'] as const)(
+    'two sick timers of 5 s (%s by 1 s) cost healthy ones no third of their slack',
+    (kind) => {
+      const bench = createBench({
+        markets: ['SICK0:5', 'SICK1:5', 'TEN:10', 'SIXTY:60'],
+        nonce,
+        connections,
+      });
+      bench.start(15_000);
+      bench.strike({ kind, byMs: 1000 }, HOUR_MS, 'SICK0', 'SICK1');
+      bench.run(120_000);
+      for (const [market, timeoutMs] of [
+        ['TEN', 10_000],
+        ['SIXTY', 60_000],
+      ] as const)
+        expect(Math.max(...gapsOf(bench, market, 14_000))).toBeLessThanOrEqual(
+          timeoutMs / 10 + (timeoutMs - 1000) / 3,
+        );
+    },
+  );
+
   test('a market that hung is armed again within a second of being well', () => {
     const bench = createBench({ markets, nonce, connections });
     bench.start(5000);
@@ -69,4 +90,31 @@ describe.each([
     expect(bench.noticesOf('lapsed')).toHaveLength(1);
     expect(bench.book.firedOf('SICK')).toHaveLength(1);
   });
+});
+
+test('a slow market that still answers is never given up: its answers come before its deadline', () => {
+  const bench = createBench({ markets: ['SICK:60', 'AAA:60'], nonce: 'window' });
+  bench.start(5000);
+  bench.strike({ kind: 'slow', byMs: 2500 }, HOUR_MS, 'SICK');
+  bench.run(120_000);
+  expect(bench.noticesOf('attempt-failed')).toEqual([]);
+  expect(bench.writesOf('SICK', 10_000).length).toBeLessThanOrEqual(22);
+});
+
+test('pings that hang delay no renewal', () => {
+  const bench = createBench({ markets });
+  bench.pingsFail(() => true);
+  bench.start(60_000);
+  for (const market of well) expect(Math.max(...gapsOf(bench, market, 3000))).toBeLessThanOrEqual(1030);
+  expect(bench.pings.length).toBeGreaterThan(50);
+});
+
+test('a request that overtakes another is refused as stale, and the one that was overtaken costs nothing', () => {
+  const bench = createBench({ markets: ['SICK:30', 'AAA:30', 'BBB:30'] });
+  bench.start(5000);
+  // It arrives, but after the patience of its lane: the next request has arrived before it.
+  bench.strike({ kind: 'slow', byMs: 700 }, 20_000, 'SICK');
+  bench.run(60_000);
+  expect(bench.book.fired).toEqual([]);
+  expect(bench.noticesOf('overdue')).toEqual([]);
 });

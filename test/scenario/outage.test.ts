@@ -127,6 +127,53 @@ describe('the first success after an outage', () => {
   });
 });
 
+describe('a market that is sick by itself', () => {
+  test('at the head of the queue does not keep the others from finding out that the exchange is back', () => {
+    const bench = createBench({ markets: ['SICK:30', ...many(4, 60)], nonce: 'window' });
+    bench.start(15_000);
+    bench.strike({ kind: 'lost' }, 3_600_000, 'SICK');
+    bench.strike(GATEWAY, 15_000);
+    bench.run(15_000);
+    expect(bench.noticesOf('outage-began')).toHaveLength(1);
+    const endMs = bench.nowMs();
+    bench.run(10_500);
+    expect(bench.noticesOf('outage-ended')).toHaveLength(1);
+    expect([...firstAfter(bench, endMs).keys()].toSorted()).toEqual(['M0', 'M1', 'M2', 'M3']);
+  });
+
+  test('because the exchange refuses it, does not lock the canary out', () => {
+    const wrong: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
+    const bench = createBench({ markets: ['WRONG:60', ...many(3, 10)], nonce: 'window' });
+    bench.strike({ kind: 'fails', outcome: wrong }, 3_600_000, 'WRONG');
+    bench.start(5000);
+    bench.rules.unshift(({ atMs }) => (atMs > 5000 && atMs < 35_000 ? GATEWAY : null));
+    bench.run(32_000);
+    expect(bench.book.timers.size).toBe(3);
+  });
+});
+
+describe('answers that come and go', () => {
+  test.each([
+    ['one of ten', (number: number) => number % 10 === 0],
+    ['one of three', (number: number) => number % 3 === 0],
+    ['every other', (number: number) => number % 2 === 0],
+  ])('%s, make no storm, and whoever is answered often enough stays armed', (_what, isGood) => {
+    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
+    bench.start(15_000);
+    bench.rules.push(({ number }) => (isGood(number) ? null : GATEWAY));
+    const before = bench.writes.length;
+    bench.run(60_000);
+    // Well, it would be 200 in a minute; with every retry at its own pace four times as much.
+    expect(bench.writes.length - before).toBeLessThanOrEqual(1300);
+    const busiest = Math.max(
+      ...bench.writes.map(
+        ({ atMs }) => bench.writes.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length,
+      ),
+    );
+    expect(busiest).toBeLessThanOrEqual(100);
+  });
+});
+
 describe('pings', () => {
   test('that come back send the canary at once', () => {
     const bench = createBench({ markets: many(5, 60), nonce: 'window' });

@@ -40,6 +40,25 @@ describe('a stop', () => {
       { numRuns: 30, examples: [[0, 200]] },
     );
   });
+
+  test('in the middle of a hang deletes what it can when the exchange is back, inside the budget', () => {
+    const bench = running();
+    bench.strike({ kind: 'lost' }, 5000);
+    bench.run(2000);
+    const { left, tookMs } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(tookMs).toBeLessThan(8000);
+    expect(bench.book.timers.size).toBe(0);
+  });
+
+  test('at once after the start leaves nothing behind', () => {
+    const bench = createBench({ markets: many(5, 60) });
+    bench.keeper.start();
+    bench.run(15);
+    const { left } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(bench.book.timers.size).toBe(0);
+  });
 });
 
 test('a stop that hands over leaves every timer with nearly all of its time', () => {
