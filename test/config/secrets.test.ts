@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { printConfig } from '../../src/config/print.ts';
 import { makeSecret, readSecrets } from '../../src/config/secrets.ts';
+import { createSecrets } from '../../src/daemon/guard.ts';
 import { ENVIRONMENT, FILE, fileOf, load, loadWell, problemsOf } from './fixture.ts';
 
 /** Reads a key from a file with this content; the secret is well and comes from the environment. */
@@ -137,6 +138,19 @@ test('a secret in memory shows itself as redacted wherever it may end up by acci
   const seen = [inspect(secret, { showHidden: true, depth: null }), JSON.stringify(Object.entries(secret))];
   expect(seen.join()).not.toContain('sss');
   expect(secret.reveal()).toBe('s'.repeat(64));
+});
+
+test('the token and the last keys stay hidden, however often the key is rotated', () => {
+  const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileOf('token-of-the-listener-0123456789abcdef') };
+  const secrets = createSecrets(loadWell(`${FILE}control: { listen: ['127.0.0.1:1'] }`, env).config);
+  const pairOf = (round: number) => ({
+    apiKey: makeSecret(`rotated-key-${round}-end`, 'file'),
+    apiSecret: makeSecret(`rotated-secret-${round}-end`, 'file'),
+  });
+  for (let round = 0; round < 60; round += 1) secrets.replaceKey(pairOf(round));
+  const said =
+    'token-of-the-listener-0123456789abcdef rotated-key-59-end rotated-secret-59-end rotated-key-50-end';
+  expect(secrets.hide(said)).toBe(Array.from({ length: 4 }, () => '[redacted]').join(' '));
 });
 
 const unit = fc.constantFrom(...Array.from('abcXYZ0123456789+/="\\-_%$&'));
