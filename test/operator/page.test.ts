@@ -198,6 +198,11 @@ describe('the status page', () => {
     expect(html).toContain('Page 1 of 3');
     expect(html).toMatch(/Worst bot<\/dt><dd>failed/);
   });
+
+  test('shows nothing green at the top in an outage', () => {
+    const { html } = look({ bases: outage, markets: [sampleMarket({ state: 'retrying' })] });
+    expect(html).toMatch(/<header data-tone="bad">.*data-tone="idle">.*ready/);
+  });
 });
 
 describe('what comes from outside', () => {
