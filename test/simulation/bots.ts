@@ -15,6 +15,7 @@ const BEAT_MS = 3_000;
 export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge) {
   const { evidence: mode = 'beat' } = plan;
   const silences = createSilences(timeline.nowMs);
+  /** How often each bot has touched its file. */
   const touches = Array.from({ length: plan.bots }, () => 0);
 
   const sources = new Map<Incarnation, SimulatedEvidence>();
@@ -43,6 +44,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       });
     }
   }
+  /** One round of the bot's loop. */
   function live(bot: number): void {
     timeline.at(timeline.nowMs() + BEAT_MS, () => live(bot));
     if (silences.isSilent(bot)) return;
@@ -60,6 +62,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     },
     /** No signs of life before the moment; with `turnMs` they come again in every second stretch of this length. */
     silence: silences.add,
+    /** Everybody lives from now on. */
     wake: silences.clear,
     /** The daemon's own way to find out begins to look, where it does not wait for beats. */
     watch(host: Incarnation): void {
@@ -117,6 +120,7 @@ interface EvidenceWorld {
 
 /** Evidence, and the end of a child process where that is where it comes from. */
 interface SimulatedEvidence extends Evidence {
+  /** Is there a process that could end? */
   readonly runs?: () => boolean;
   readonly end?: (says: 'goodbye' | 'fail') => void;
 }

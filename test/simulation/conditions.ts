@@ -97,6 +97,7 @@ export function slowMs({ faults, markets }: Plan, market: string | null): number
   return sum;
 }
 
+/** An address that answers late and well keeps its requests, also where another one would be faster. */
 function slowBaseMs({ faults }: Plan): number {
   return faults.reduce((most, { kind, sizeMs }) => (kind === 'base-slow' ? Math.max(most, sizeMs) : most), 0);
 }
@@ -146,6 +147,7 @@ function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number)
   return longestStretchMs(felt, fromMs, toMs);
 }
 
+/** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export const isQuiet = (...asked: Parameters<typeof longestFeltMs>) => longestFeltMs(...asked) === 0;
 
 /**

@@ -12,9 +12,12 @@ import { EPOCH_MS, LIMIT_WINDOW_MS, newKeyOf } from './server.ts';
 import { createHostClock } from './virtual-clock.ts';
 
 export interface FleetOptions extends Pick<NetworkOptions, 'plan' | 'timeline' | 'server' | 'judge'> {
+  /** The markets as they are configured now, as this daemon sees them. */
   readonly markets: (daemon: number) => Shared;
+  /** Tells the daemon and the judge about a changed configuration. */
   readonly reload: (daemon: number) => void;
   readonly running: Map<number, Incarnation>;
+  /** A daemon runs: its evidence may begin. */
   readonly onStarted: (incarnation: Incarnation) => void;
   readonly observe: (daemon: number, ...said: Parameters<Observer>) => void;
 }
@@ -25,8 +28,11 @@ function createMachine(planned: PlannedDaemon, daemon: number, budgetRequests: n
     daemon,
     planned,
     life: 0,
+    /** Name of the API key that is in its file now. */
     key: String(planned.key),
+    /** Requests per 10 s that it may write now. */
     budgetRequests,
+    /** So long after the end of this life another one begins. */
     restartsInMs: null as number | null,
     /** Its host is to stand still at its next request, until then. */
     halt: null as (Halt & { readonly untilMs: number }) | null,
@@ -51,6 +57,7 @@ export function createFleet(options: FleetOptions) {
 
   const fleet = {
     running: running as ReadonlyMap<number, Incarnation>,
+    /** Starts the daemon with this index; does nothing where it runs. */
     start(daemon: number): void {
       const machine = machines[daemon];
       if (machine === undefined || running.has(daemon)) return;
@@ -62,6 +69,7 @@ export function createFleet(options: FleetOptions) {
       host.keeper.start();
       options.onStarted(host);
     },
+    /** Ends it without a word. */
     kill({ clock, daemon }: Incarnation): void {
       clock.kill();
       running.delete(daemon);
@@ -71,15 +79,18 @@ export function createFleet(options: FleetOptions) {
       host.stoppingMs ??= timeline.nowMs();
       void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
     },
+    /** SIGTERM, and a new life so long after its end. */
     restart(host: Incarnation, restartsInMs: number): void {
       change(host.daemon, { restartsInMs });
       fleet.terminate(host);
     },
+    /** Its key file holds another key from now on. */
     renewKey(daemon: number): void {
       const host = running.get(daemon);
       change(daemon, { key: newKeyOf(daemon) });
       host?.clock.whenRunning(() => host.keeper.credentialsChanged());
     },
+    /** A reload gives it another budget, in requests per 10 s. */
     rebudget({ daemon, clock }: Incarnation, budgetRequests: number): void {
       clock.whenRunning(() => {
         change(daemon, { budgetRequests });

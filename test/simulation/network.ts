@@ -26,6 +26,7 @@ export function createWireFaults(plan: Plan, nowMs: () => number) {
   return {
     /** A number in [0, 1) that depends on the seed, the purpose and the request only. */
     draw: (purpose: number, sent: Sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
+    /** A fault of the kind that holds now and hits this request, or null. */
     hits: (kind: FaultKind, sent: Sent): Fault | null => {
       for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? []) {
         if (market !== null && sent.market !== market) continue;
@@ -174,6 +175,7 @@ export function createNetwork(options: NetworkOptions): Transport {
     let sent = describe(wire);
     let settled = false;
     let written = false;
+    /** Tells the daemon, as soon as its host runs. */
     const settle: Settle = (result) => {
       clock.whenRunning(() => {
         if (settled) return;

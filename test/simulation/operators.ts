@@ -4,6 +4,7 @@ import type { Judge } from './judge.ts';
 import type { Plan, PlannedMarket } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
+/** What people want of a market. */
 function createWish(planned: PlannedMarket) {
   return {
     planned,
@@ -54,7 +55,9 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
   }
 
   return {
+    /** As this daemon sees them. */
     markets,
+    /** Tells a daemon, or all of them, that its configuration has changed. */
     reload,
     changeTimeout(index: number, timeoutSeconds: number): void {
       const wish = wishOf(index);

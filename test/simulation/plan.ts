@@ -83,10 +83,12 @@ export const DRIFT_PPM = 200;
 /** Longest time that a request travels in a simulated network: what `requestLifetimeSeconds` promises. */
 export const REQUEST_LIFETIME_MS = 10_000;
 
+/** Do several daemons of the plan use one API key? */
 export function sharesKeys({ daemons }: Plan): boolean {
   return new Set(daemons.map(({ key }) => key)).size < daemons.length;
 }
 
+/** What the configuration calls a bot of the plan. */
 export function botName(bot: number): string {
   return `bot-${bot}`;
 }

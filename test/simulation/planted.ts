@@ -11,9 +11,11 @@ export interface Planting {
 /** A planted bug that this many seeds do not show is one that the simulation would not find either. */
 export const SEEDS = 300;
 
+/** A bug of lease keepers. */
 export interface PlantedBug extends Planting {
   /** The first seed that shows it, by what the test prints where another one does; or a kept plan, where a seed hardly does. */
   readonly shownBy: number | `${string}.json`;
+  /** Words of the first promise that is broken. */
   readonly says: string;
 }
 

@@ -10,6 +10,7 @@ import { createTimeline, type Timeline } from './virtual-clock.ts';
 
 export type RunResult = ReturnType<typeof runPlan>;
 
+/** How often a run looks whether it is over. */
 const LOOK_MS = 1000;
 const RESTART_MS = 2_000;
 /** How long everybody may take to be armed after the last fault; longer where a latch must be probed first. */

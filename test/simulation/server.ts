@@ -32,6 +32,7 @@ export function createServer(plan: Plan, timeline: Timeline) {
   let cancelFiring = () => {};
   let firesAtMs: number | null = null;
 
+  /** Looks up anew which timer fires first. */
   function planFiring(): void {
     const dueMs = exchange.nextFiringMs();
     const trueMs = dueMs === null ? null : toTrueMs(dueMs) + 0.01;
@@ -61,6 +62,7 @@ export function createServer(plan: Plan, timeline: Timeline) {
       planFiring();
       return reply;
     },
+    /** The key of this name is taken no more from now on. */
     revoke: (key: string) => revoked.add(key),
     /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
     meddle(market: string, timeoutSeconds: number | null): void {
@@ -76,6 +78,7 @@ export function createServer(plan: Plan, timeline: Timeline) {
   };
 }
 
+/** Somebody else with a key of the same account. */
 const ACTOR = 'actor';
 const keyOf = (name: string) => ({ key: `key-${name}`, secret: `secret-${name}`, account: 'main' });
 

@@ -142,6 +142,7 @@ const drawDeaths: Shape = (draw, plan) => {
 
 const REFUSALS = ['unauthorised', 'forbidden', 'bad-request', 'refusal-page', 'refusal-page'] as const;
 
+/** Everything, or one market, is refused for a few seconds. */
 const drawRefusals: Shape = (draw, plan) => {
   const world = plain(draw, plan, draw.pick([[15], [30], [60], [10, 30, 60]]), draw.whole(1, 6));
   const faults: Fault[] = [];
@@ -161,6 +162,7 @@ const drawAddresses: Shape = (draw, plan) => {
   return withFaults({ ...world, bases: 2 }, [worse]);
 };
 
+/** The exchange grants shorter timers than it is asked for, for a while. */
 const drawGrants: Shape = (draw, plan) => {
   const world = plain(draw, plan, [10, 30, 60, 120, 600], draw.whole(1, 6));
   const atMs = draw.between(0, 60_000);

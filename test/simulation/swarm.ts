@@ -110,6 +110,7 @@ function longestRoundTripMs(markets: readonly PlannedMarket[]): number {
   return 700 / renewalsPerSecond(markets);
 }
 
+/** Three for every timeout. */
 export function renewalsPerSecond(markets: readonly PlannedMarket[]): number {
   return markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
 }
@@ -119,6 +120,7 @@ export function tightBudget(markets: readonly PlannedMarket[]): number {
   return Math.max(10, Math.ceil(renewalsPerSecond(markets) * 1.5 * 10));
 }
 
+/** The plan with these faults, in the order of their moments. */
 export function withFaults(plan: Plan, faults: readonly Fault[]): Plan {
   return { ...plan, faults: faults.toSorted((one, other) => one.atMs - other.atMs) };
 }
@@ -150,6 +152,7 @@ export function drawOutages(draw: Draw, world: World): Fault[] {
   return faults.filter(({ atMs, forMs }) => atMs + forMs <= world.faultyMs);
 }
 
+/** Drawn by shapes only. */
 export const RARE_KINDS: readonly FaultKind[] = [
   'restart',
   'new-key',

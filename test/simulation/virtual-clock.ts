@@ -27,6 +27,7 @@ export function createTimeline(startMs = 0) {
   }
   return {
     nowMs: () => nowMs,
+    /** Plans `run` for a true moment, not before the present. */
     at(trueMs: number, run: () => void): Cancel {
       const entry: Entry = { atMs: Math.max(trueMs, nowMs), run };
       let low = 0;
@@ -41,6 +42,7 @@ export function createTimeline(startMs = 0) {
       };
     },
     next,
+    /** Lets everything up to and including `trueMs` happen, and then is there. */
     runUntil(trueMs: number): void {
       for (let due = agenda.at(-1); due !== undefined && due.atMs <= trueMs; due = agenda.at(-1)) next();
       nowMs = Math.max(nowMs, trueMs);
@@ -111,6 +113,7 @@ export function createHostClock(
         sleptMs += (untilMs - fromMs) * rate;
       });
     },
+    /** Nothing of this host ever runs again. */
     kill(): void {
       dead = true;
     },
