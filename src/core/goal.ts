@@ -144,9 +144,8 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
     if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
     // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it. Its first
-    // word waited for too long: what it said since the start ends its grace.
-    else if (bot.state === 'goodbye' || (bot.state === 'starting' && then.lifeMs >= bot.sinceLifeMs))
-      changeBot(state, bot, 'stale', out);
+    // word waited for too long: that it has spoken ends its grace.
+    else if (bot.state === 'goodbye' || bot.state === 'starting') changeBot(state, bot, 'stale', out);
   } else if (bot.state !== 'failed') {
     // A bot that has said that it is broken does not end well any more.
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);

@@ -32,12 +32,12 @@ describe('a bot that has not been heard of yet', () => {
     ]);
   });
 
-  test('keeps its grace where the evidence is older than the start of the daemon', () => {
+  test('ends its grace with its first word, also where that is dated to before the start', () => {
     const driver = unheard({ ttlMs: 10_000 });
     driver.live(500);
     driver.say('beat', 'bot', 12_000);
-    expect(states(driver)).toEqual([]);
-    expect(renewalsIn(driver, 30_000)).not.toEqual([]);
+    expect(states(driver)).toEqual(['stale']);
+    expect(renewalsIn(driver, 30_000)).toEqual([]);
   });
 });
 
