@@ -49,11 +49,9 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
 
 /** Where no nonce fences strays a stop's delete waits for them: a timer that would run out meanwhile is guarded until then. */
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
-  const { phase, now } = state;
-  const { goal, heldUntilAwakeMs } = market;
-  if (phase.kind !== 'stopping' || goal === 'delete' || heldUntilAwakeMs === null) return false;
-  const waitMs = noStraysFromMs(state, market, 'delete') - now.monoMs;
-  return waitMs > 0 && heldUntilAwakeMs - awakeMs(state) < waitMs + DELETE_MS;
+  const waitMs = noStraysFromMs(state, market, 'delete') - state.now.monoMs;
+  const heldMs = (market.heldUntilAwakeMs ?? Number.POSITIVE_INFINITY) - awakeMs(state);
+  return waitMs > 0 && heldMs < waitMs + DELETE_MS;
 }
 
 /**

@@ -74,7 +74,11 @@ describe('evidence', () => {
     }
     expect(driver.of('AAA', 50_000)).not.toEqual([]);
     expect(driver.of('BBB', 16_000)).toEqual([]);
-    expect(driver.notices('suspended')).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
+    const suspended = driver.notices('suspended');
+    expect(suspended).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
+    expect(driver.notices('bot').at(-1)).toMatchObject({ firesByWallMs: suspended[0]?.firesByWallMs });
+    driver.say('beat', 'taker');
+    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['BBB']);
   });
 
   test('of a bot that no market names is nothing', () => {
