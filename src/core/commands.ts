@@ -16,6 +16,7 @@ import {
   awakeMs,
   awakeSlackMs,
   type Belief,
+  type BotState,
   CoreState,
   MarketState,
   mayFire,
@@ -87,7 +88,6 @@ export function endPauses(state: CoreState, out: Effect[]): void {
 /** The state before the first step: nothing armed, everything due. */
 export function createState(settings: CoreSettings, now: Instant): CoreState {
   const state = new CoreState(settings, now);
-  meetBots(state);
   setMarkets(
     state,
     settings.markets.map((market) => createMarket(state, market)),
@@ -97,17 +97,16 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
 }
 
 /** A bot that is not known has its start-up grace from now on. */
-function meetBots(state: CoreState): void {
-  const { markets, liveness } = state.settings;
-  for (const { bot } of markets)
-    if (!state.bots.has(bot))
-      state.bots.set(bot, {
-        bot,
-        state: liveness.mode === 'none' ? 'alive' : 'starting',
-        lastLifeMs: Number.NEGATIVE_INFINITY,
-        lastAwakeMs: awakeMs(state),
-        sinceLifeMs: state.lifeMs,
-      });
+function meetBot(state: CoreState, name: string): BotState {
+  const bot = state.bots.get(name) ?? {
+    bot: name,
+    state: state.settings.liveness.mode === 'none' ? 'alive' : 'starting',
+    lastLifeMs: Number.NEGATIVE_INFINITY,
+    lastAwakeMs: awakeMs(state),
+    sinceLifeMs: state.lifeMs,
+  };
+  state.bots.set(name, bot);
+  return bot;
 }
 
 /**
@@ -123,7 +122,7 @@ function forgetBots(state: CoreState): void {
 
 /** A market that nothing is known about, but for what it may have left behind: its timer, and requests on their way. */
 function createMarket(state: CoreState, settings: MarketSettings): MarketState {
-  const market = new MarketState(settings, state.now.monoMs);
+  const market = new MarketState(settings, meetBot(state, settings.bot), state.now.monoMs);
   const belief = state.leftBehind.get(settings.market);
   if (belief === undefined) {
     believeEarlierLife(state, market);
@@ -146,7 +145,6 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   if (state.phase.kind !== 'running') return;
   for (const [name, belief] of state.leftBehind) if (isSpent(state, belief)) state.leftBehind.delete(name);
   state.settings = settings;
-  meetBots(state);
   const added: string[] = [];
   const changed: string[] = [];
   const staying = settings.markets.map((wanted) => {
@@ -188,6 +186,7 @@ function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): b
     String(settings.types) === String(wanted.types);
   if (same) return false;
   market.settings = wanted;
+  market.bot = meetBot(state, wanted.bot);
   if (market.goal === 'guard') hurry(state, market);
   return true;
 }
@@ -297,15 +296,10 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */
-function isUnheard(
-  { phase, bots, settings: { liveness } }: CoreState,
-  { settings, hold, stats }: MarketState,
-): boolean {
-  const bot = bots.get(settings.bot);
+function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold, stats }: MarketState): boolean {
   if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null || stats.renewals === 0)
     return false;
-  if (bot === undefined || liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye')
-    return false;
+  if (liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye') return false;
   return bot.lastAwakeMs <= phase.startedAwakeMs && phase.living.has(bot);
 }
 

@@ -19,9 +19,7 @@ import { lifeAt } from './time.ts';
  */
 function goalOf(state: CoreState, market: MarketState): Goal {
   const { phase } = state;
-  const { hold, leaving } = market;
-  const bot = state.bots.get(market.settings.bot);
-  if (bot === undefined) return 'leave';
+  const { bot, hold, leaving } = market;
   if (hold?.why === 'tripped') return 'trip';
   if (leaving === 'dropped') return 'leave';
   // Where the other shard renews it by now, nothing is deleted here, whatever was asked for before.
@@ -91,9 +89,8 @@ export function isAlive({ settings, lifeMs }: CoreState, bot: BotState, atLifeMs
 const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;
 
 /** Why the market is not renewed because of its bot; null where the bot is well or starting. */
-export function suspensionOf({ bots }: CoreState, { settings }: MarketState): Suspension | null {
-  const state = bots.get(settings.bot)?.state;
-  return state === undefined || state === 'alive' || state === 'starting' ? null : SUSPENDS[state];
+export function suspensionOf({ bot: { state } }: MarketState): Suspension | null {
+  return state === 'alive' || state === 'starting' ? null : SUSPENDS[state];
 }
 
 /** Brings the market's goal up to date after anything that decides about it has changed. */
@@ -101,7 +98,7 @@ export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
   // What a stop has deleted stays so, and what it is to delete as long as its bot does not fail.
-  const hasFailed = state.bots.get(market.settings.bot)?.state === 'failed';
+  const hasFailed = market.bot.state === 'failed';
   if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !hasFailed)) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
   if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
@@ -175,15 +172,15 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
   }
 }
 
-function followBot(state: CoreState, { bot }: BotState): void {
-  for (const market of state.markets) if (market.settings.bot === bot) follow(state, market);
+function followBot(state: CoreState, bot: BotState): void {
+  for (const market of state.markets) if (market.bot === bot) follow(state, market);
 }
 
 function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[]): void {
   if (bot.state === to) return;
   const wasAway = bot.state !== 'starting';
   bot.state = to;
-  const markets = state.markets.filter(({ settings }) => settings.bot === bot.bot);
+  const markets = state.markets.filter((market) => market.bot === bot);
   // A reload has left it without any: it was told to end, and its silence is nobody's concern.
   if (markets.length === 0) return;
   const isDead = to === 'stale' || to === 'failed';
@@ -193,7 +190,7 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[])
   for (const market of markets) {
     follow(state, market);
     const name = market.settings.market;
-    const why = suspensionOf(state, market);
+    const why = suspensionOf(market);
     if (why !== null) {
       const firesByWallMs = firesBy(state, market);
       say(out, { kind: 'suspended', market: name, why, firesByWallMs });

@@ -69,7 +69,7 @@ function armed(state: CoreState, market: MarketState): Said {
       untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
     return ['impossible', `${NOT_GUARDED[why][0]}: ${ends}`];
   }
-  const suspension = suspensionOf(state, market);
+  const suspension = suspensionOf(market);
   if (suspension !== null) {
     const { mode } = state.settings.liveness;
     return [
@@ -125,7 +125,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
     return ['impossible', `${NOT_GUARDED[hold.why][0]} and keeps its timer; it fires within ${left(leftMs)}`];
   }
-  const suspension = suspensionOf(state, market);
+  const suspension = suspensionOf(market);
   const isAsked = awaited === 'goodbye' && suspension === 'bot_goodbye';
   const why = isAsked
     ? 'keeps its timer, as the policy says'

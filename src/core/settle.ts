@@ -138,7 +138,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     belief.server = null;
     if (market.goal === 'trip') market.reached = true;
     const firesByWallMs = wallAt(state, belief.notAfterMs ?? monoMs);
-    const ofBot = state.bots.get(market.settings.bot)?.state === 'failed' ? 'bot_failed' : 'bot_stale';
+    const ofBot = market.bot.state === 'failed' ? 'bot_failed' : 'bot_stale';
     const why = market.hold?.why === 'tripped' ? 'tripped' : ofBot;
     say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {

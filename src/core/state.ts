@@ -98,6 +98,8 @@ function noRefusal<What>(): Refusal<What> {
 /** One market. New, nothing is known about it, and it is due at once. */
 export class MarketState {
   settings: MarketSettings;
+  /** The one that its settings name. */
+  bot: BotState;
   belief: Belief = { writes: [], server: null, told: [], notBefore: null, notAfterMs: null };
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null = null;
@@ -143,8 +145,9 @@ export class MarketState {
   mayHaveFired = false;
   readonly stats = new MarketStats();
 
-  constructor(settings: MarketSettings, monoMs: number) {
+  constructor(settings: MarketSettings, bot: BotState, monoMs: number) {
     this.settings = settings;
+    this.bot = bot;
     this.periodMs = settings.timeoutMs;
     this.nextMs = monoMs;
     this.askedMs = monoMs;
@@ -184,7 +187,7 @@ export interface BotState {
   lastLifeMs: number;
   /** The same on the clock that steps of the wall clock do not move. */
   lastAwakeMs: number;
-  /** When it was configured: what it said since then ends its start-up grace. */
+  /** When it was configured: its start-up grace counts from then. */
   readonly sinceLifeMs: number;
 }
 

@@ -106,8 +106,7 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
   if (purpose === 'trip') return market.goal === 'trip';
   const probe = { ...state.timebase, jumps: [] };
   if (observeClocks(probe, now).length > 0) return false;
-  const bot = state.bots.get(market.settings.bot);
-  if (bot === undefined) return false;
+  const { bot } = market;
   const alive = isAlive(state, bot, lifeMs(probe, now));
   // During a stop the goals were decided by evidence that is newer than the stop.
   if (purpose === 'delete')
@@ -184,16 +183,16 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
   } else if (isFiring) {
-    const why = mayBeDeleted ? 'undeleted' : whyFired(state, market);
+    const why = mayBeDeleted ? 'undeleted' : whyFired(market);
     say(out, { kind: 'fired', market: name, why, firedByWallMs });
   }
   schedule(state, market);
 }
 
-function whyFired(state: CoreState, market: MarketState): Firing {
+function whyFired(market: MarketState): Firing {
   if (market.goal === 'delete') return 'undeleted';
   if (market.hold?.why === 'tripped') return 'tripped';
-  const why = suspensionOf(state, market);
+  const why = suspensionOf(market);
   if (why === 'bot_stale' || why === 'bot_failed') return why;
   return market.hold?.why === 'disarmed' || market.hold?.why === 'paused' ? 'disarmed' : 'kept';
 }

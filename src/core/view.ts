@@ -249,7 +249,7 @@ function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | n
   if (market.goal === 'delete' && market.reached && market.hold === null) return 'deleted';
   if (market.refusal.said !== null) return 'rejected';
   if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
-  if (suspensionOf(state, market) !== null) return 'suspended';
+  if (suspensionOf(market) !== null) return 'suspended';
   // Its guarantee ran out, and it has not surely fired since.
   const mayStand = market.overdueSaid && market.belief.server !== null && market.belief.notAfterMs !== null;
   if (guaranteedMs === null && !mayStand) return state.key.refusal.said === null ? 'arming' : 'rejected';
@@ -261,7 +261,7 @@ function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | n
 function describeStop(state: CoreState, market: MarketState, mayExist: boolean): string {
   if (!mayExist) return 'nothing to do: no timer is armed';
   const { policy } = state.settings.shutdown;
-  const bot = state.bots.get(market.settings.bot)?.state;
+  const bot = market.bot.state;
   const isWell =
     market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusal.count === 0);
   const will = isWell ? policy : market.goal === 'delete' ? 'delete' : 'keep';
@@ -397,9 +397,9 @@ export class CoreView {
 
 function describeBots(state: CoreState, now: Instant): BotSnapshot[] {
   const { mode, ttlMs } = state.settings.liveness;
-  const guarded = new Set(state.markets.map(({ settings }) => settings.bot));
+  const guarded = new Set(state.markets.map(({ bot }) => bot));
   return [...state.bots.values()]
-    .filter(({ bot }) => guarded.has(bot))
+    .filter((bot) => guarded.has(bot))
     .map(({ bot, state: phase, lastLifeMs }) => ({
       bot,
       mode,
