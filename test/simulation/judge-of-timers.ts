@@ -256,6 +256,8 @@ export function createDeleteJudge(
       deleted: new Set<string>(),
       /** Those of them that a renewal made again before it ended. */
       strays: new Set<string>(),
+      /** The deletes that it wrote since their market was wanted last: their numbers and markets. */
+      fresh: new Map<number, string>(),
       /** Markets for which it ever decided on something else than a delete. */
       armed: new Set<string>(),
       /** The deletes that it wrote while it stopped: their numbers and markets. */
@@ -286,10 +288,15 @@ export function createDeleteJudge(
 
   return {
     /** What is armed from here on is no renewal after a delete. */
-    onWanted: (market, by) => void doingsOf(by).deleted.delete(market),
+    onWanted(market, by) {
+      const { deleted, fresh } = doingsOf(by);
+      deleted.delete(market);
+      for (const [number, of] of fresh) if (of === market) fresh.delete(number);
+    },
     onWrite({ truth, by, sent, timeoutSeconds }) {
       if (timeoutSeconds !== null) return;
-      const { tried, earned, armed } = doingsOf(by);
+      const { tried, earned, armed, fresh } = doingsOf(by);
+      fresh.set(sent.number, truth.market);
       if (by.stoppingMs !== null) tried.set(sent.number, truth.market);
       if (isEarned(court, truth, by)) earned.add(sent.number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
@@ -322,9 +329,10 @@ export function createDeleteJudge(
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      const { earned, tried, deleted } = doingsOf(by);
+      const { earned, tried, deleted, fresh } = doingsOf(by);
+      const isAsked = fresh.has(number) && untilMs === Number.POSITIVE_INFINITY;
       // Nor does one of a pause that was over when the stop began: the timer is guarded until the stop hears of the bot.
-      if (tried.has(number) || untilMs === Number.POSITIVE_INFINITY) deleted.add(truth.market);
+      if (tried.has(number) || isAsked) deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by, earned.has(number));
     },
   };
