@@ -5,7 +5,6 @@ import {
   awakeMs,
   awakeSlackMs,
   type CoreState,
-  isWanted,
   type MarketState,
   onTheirWay,
   openWrites,
@@ -233,18 +232,18 @@ export function silentMs(state: CoreState): number {
   return Math.max(500, 8 * (state.answerMs ?? 100));
 }
 
-/** The earliest deadline of these markets that can still be met, from now on; infinite where none can. */
-function leastToSaveMs(state: CoreState, of: (market: MarketState) => boolean): number {
+/** The earliest deadline that can still be met, from now on; infinite where none can. */
+function leastToSaveMs(state: CoreState): number {
   let leastMs = Number.POSITIVE_INFINITY;
   for (const market of state.markets)
-    if (of(market) && isSalvageable(state, market)) leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+    if (market.goal === 'guard' && isSalvageable(state, market))
+      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
   return leastMs;
 }
 
-/** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
+/** As often as the most urgent market would have tried by itself since the last probe. */
 export function gapToProbeMs(state: CoreState, probedMs: number): number {
-  if (probedMs === Number.NEGATIVE_INFINITY) return 0;
-  const leastMs = leastToSaveMs(state, (market) => isWanted(state, market) && hasFailed(state, market));
+  const leastMs = leastToSaveMs(state);
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
@@ -253,7 +252,7 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
 
 /** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
 export function gapToKeyProbeMs(state: CoreState): number {
-  const leastMs = leastToSaveMs(state, ({ goal }) => goal === 'guard');
+  const leastMs = leastToSaveMs(state);
   if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const { refusal, accepted } = state.key;
