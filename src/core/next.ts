@@ -132,11 +132,6 @@ export function lastChanceMs(state: CoreState, slackMs: number, gapMs: number, a
 function sparseGapMs(state: CoreState, market: MarketState): number | null {
   if (state.phase.kind === 'stopping' || (market.goal === 'guard' && isSalvageable(state, market)))
     return null;
-  // A stale nonce says nothing about the key or the market: the probe is not over.
-  if (market.staleNonces > 0) return null;
-  const { key } = state;
-  if (key.refusal.said !== null)
-    return probeGapMs(market.lastWrittenMs - key.refusal.said.sinceMs, key.accepted);
   if (market.refusal.said === null) return null;
   // Its last request was not refused, and may have armed the timer: the refusal may be over.
   if (market.refusal.lastMs < market.lastWrittenMs && onTheirWay(market).length === 0) return null;
