@@ -99,6 +99,24 @@ describe('a refused market', () => {
     expect(driver.of('AAA', 370_000).length).toBeGreaterThanOrEqual(9);
   });
 
+  test('that was good is tried in time for its deadline, and ever more rarely once that is over', () => {
+    const driver = createDriver({ markets: ['AAA:10'] });
+    driver.live(2000);
+    driver.suffer(2 * MINUTE_MS, NO_MARKET);
+    const before = driver.writes.filter(({ atMs }) => atMs < 10_000);
+    expect(Math.max(...gaps(before.slice(-6)))).toBeLessThan(1500);
+    const after = gaps(driver.writes.filter(({ atMs }) => atMs > 14_000));
+    expect(Math.min(...after)).toBeGreaterThan(4900);
+    expect(after.at(-1)).toBeGreaterThan(2 * (after[0] ?? 0));
+  });
+
+  test('is probed by one request at a time, however long that has no answer', () => {
+    const driver = createDriver();
+    driver.suffer(1000, NO_MARKET);
+    driver.live(70_000, 9000, (write) => driver.settle(write, NO_MARKET));
+    expect(driver.writes).toHaveLength(2);
+  });
+
   test('says nothing against the key: its first refusal after that still gets a second look', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
