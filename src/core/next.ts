@@ -10,7 +10,6 @@ import {
   openWrites,
   periodOf,
   slackMs,
-  tokens,
 } from './state.ts';
 import { clamp } from './time.ts';
 
@@ -83,7 +82,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const isShort = slackNowMs < settings.timeoutMs / 2;
   const soonestMs = Math.min(
     gapOnGridMs(state, market),
-    gapToCertaintyMs(state, market),
+    gapToCertaintyMs(market),
     isShort ? Math.max(1000, slackNowMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY,
   );
   // No more are on their way: those of a slow market are spread over its answer time, or over the timeout.
@@ -100,11 +99,11 @@ export function answerTimeMs(state: CoreState, { answerMs }: MarketState): numbe
 }
 
 /**
- * Confirmed, but a request of unknown outcome may still undo it: once more when none can, where there is room for all.
+ * Confirmed, but a request of unknown outcome may still undo it: once more when none can.
  * After a start the same moment ends the doubt about every market: they are spread over half of a period.
  */
-function gapToCertaintyMs(state: CoreState, { belief, lastWrittenMs, phaseMs }: MarketState): number {
-  if (belief.notBefore !== null || tokens(state) < state.markets.length) return Number.POSITIVE_INFINITY;
+function gapToCertaintyMs({ belief, lastWrittenMs, phaseMs }: MarketState): number {
+  if (belief.notBefore !== null) return Number.POSITIVE_INFINITY;
   let gapMs = 0;
   for (const { status, untilMs } of belief.writes)
     if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS + phaseMs / 2 - lastWrittenMs);
