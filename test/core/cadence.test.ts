@@ -106,3 +106,13 @@ test('an answer that a newer request has overtaken makes no market slow: silence
   expect(undisturbed).toBeGreaterThan(8);
   expect(overtaken).toBe(undisturbed);
 });
+
+test('a slow answer gives its place to the attempt that may still save the timer', () => {
+  const driver = createDriver({ markets: ['AAA:12'], nonce: 'window' });
+  driver.arm();
+  driver.live(40_000, 7000);
+  const deadlineMs = driver.sinceStartMs() + (driver.statusOf()?.guaranteedMs ?? 0);
+  driver.suffer(10_000, null);
+  const attempts = driver.of('AAA', 40_001).filter(({ atMs }) => atMs < deadlineMs);
+  expect(attempts).toHaveLength(1);
+});
