@@ -48,6 +48,13 @@ type Run = Life & { bot: BotProcess | null };
 const describeOrphan = (bot: BotProcess | null) =>
   bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
 
+/**
+ * A bot that has never run leaves its timers to fire: its orders may be those of a life before. Where a stop is to
+ * delete them, that is no clean one.
+ */
+const codeWithoutBot = ({ length }: readonly LeftArmed[], daemon: Daemon) =>
+  length > 0 && daemon.config().shutdown.policy === 'delete' ? EXIT.unconfirmed : EXIT.ok;
+
 /** How long last words wait for a slow reader of the log. */
 const LAST_WORDS_MS = 100;
 
@@ -67,7 +74,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
   onStop(edge, (signal) => {
     stopsAsked += 1;
     const { bot } = run;
-    if (bot === null && !run.isStopping()) run.stop(signal, () => EXIT.ok, 'keep').catch(run.crash);
+    if (bot === null && !run.isStopping()) run.stop(signal, codeWithoutBot, 'keep').catch(run.crash);
     else if (bot === null || stopsAsked > 2) {
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');

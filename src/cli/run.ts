@@ -52,6 +52,9 @@ type Logger = Daemon['log']['logger'];
 /** How long a slow reader of the log is waited for. */
 const FLUSH_MS = 500;
 
+/** The exit code by what the stop has left armed. */
+type CodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
+
 /** A daemon from before its start to the end of the process. */
 export type Life = ReturnType<typeof createLife>;
 
@@ -62,8 +65,7 @@ export type Life = ReturnType<typeof createLife>;
 export function createLife(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
   let running: Daemon | null = null;
-  /** The exit code by what the stop has left armed; null before it. */
-  let codeOf: ((left: readonly LeftArmed[]) => number) | null = null;
+  let codeOf: CodeOf | null = null;
   /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
   const exitSaying = (code: ExitCode, flushMs: number, words: string, tell: (logger: Logger) => void) => {
     const exit = () => edge.exitNow(code);
@@ -88,15 +90,16 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     crash,
     isStopping: () => codeOf !== null,
     /** Ends the timers, as is configured or with `keep`, and then this process. */
-    stop: async (why: string, code: (left: readonly LeftArmed[]) => number, ...policy: ['keep'?]) => {
+    stop: async (why: string, code: CodeOf, ...policy: ['keep'?]) => {
       codeOf = code;
-      edge.exitNow(code(await (await daemon).stop(why, ...policy)));
+      const started = await daemon;
+      edge.exitNow(code(await started.stop(why, ...policy), started));
     },
     /** Ends the process where the stop has done its work on the timers, which it then returns. */
     endStopped: (): boolean => {
       const left = running?.left() ?? null;
-      if (left === null || codeOf === null) return false;
-      edge.exitNow(codeOf(left));
+      if (running === null || left === null || codeOf === null) return false;
+      edge.exitNow(codeOf(left, running));
       return true;
     },
     /**

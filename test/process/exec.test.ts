@@ -136,6 +136,25 @@ describe.concurrent('exec before its bot runs', { timeout: 60_000 }, () => {
     expect(waiting && (await endBy(waiting))).toBe(0);
     expect([impatient?.stdout(), waiting?.stdout()]).toEqual(['', '']);
   });
+
+  test.for([
+    ['delete', 75],
+    ['keep', 0],
+  ] as const)(
+    'under the policy %s leaves a timer to fire whose bot never ran, and ends with %i',
+    async ([policy, code], context) => {
+      const { daemon, exchange } = await play(context, {
+        markets: [MARKET, 'BBB_USDT'],
+        faults: [{ kind: 'forbidden', match: { market: 'BBB_USDT' } }],
+        config: { liveness: { ...PROCESS, startupGraceSeconds: 60 }, shutdown: { policy } },
+      });
+      await eventually('an armed timer', 15_000, () => daemon.logged('armed')[0]);
+      expect(await endBy(daemon)).toBe(code);
+      expect(daemon.logged('stopped')).toMatchObject([{ msg: expect.stringContaining(MARKET) }]);
+      expect(daemon.stdout()).toBe('');
+      await fired(exchange);
+    },
+  );
 });
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
