@@ -2,7 +2,7 @@ import './node-version.ts';
 import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { attempt, type Edge, readAtMost } from './cli/edge.ts';
+import { attempt, readAtMost, waitUntil } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -33,8 +33,8 @@ process.on('exit', beforeExit);
 
 /** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
 const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
-/** How often it is looked whether that is over, such as the last write of the log: what takes longer hangs. */
-const LOOKS = { most: 40, everyMs: 5 };
+/** How long it is waited until that is over, such as the last write of the log: what takes longer hangs. */
+const PATIENCE = { clock, withinMs: 200, everyMs: 5 };
 
 let isEnding = false;
 /** The first code counts. A signal that comes while the end waits finds its listener, and changes nothing. */
@@ -42,13 +42,11 @@ function exitNow(code: number): void {
   if (isEnding) return;
   isEnding = true;
   beforeExit();
-  const look = (left: number): void => {
-    const isIdle = !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
-    if (!isIdle && left > 0) return void clock.after(LOOKS.everyMs, () => look(left - 1));
-    if (!isIdle) replaceProcess(code);
+  const isIdle = () => !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
+  void waitUntil(PATIENCE, isIdle).then((hasEnded) => {
+    if (!hasEnded) replaceProcess(code);
     process.exit(code);
-  };
-  look(LOOKS.most);
+  });
 }
 
 /**
@@ -96,11 +94,9 @@ async function ask(question: string): Promise<string | null> {
 /** Under sudo the number of the caller says more than that of root. */
 const sudo = env['SUDO_UID'] === undefined ? '' : `, sudo by uid ${env['SUDO_UID']}`;
 
-const monotonicUs = () => process.hrtime.bigint() / 1000n;
-
 // Asking the stream instead would make the descriptor non-blocking.
 const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
-const edge: Edge = {
+await runProgram(process.argv, {
   env,
   clock,
   out: (line) => write(stdout, `${line}\n`),
@@ -115,7 +111,8 @@ const edge: Edge = {
   ...(isInput && isError && { ask }),
   input: (mostBytes) => readAtMost(process.stdin, mostBytes).catch(() => null),
   readerGone: () => stdout.isGone,
-  serviceManager: () => findServiceManager({ env, pid: process.pid, monotonicUs }),
+  serviceManager: () =>
+    findServiceManager({ env, pid: process.pid, monotonicUs: () => process.hrtime.bigint() / 1000n }),
   isInit: process.pid === 1,
   sharesTerminal: isInput || isOutput || isError,
   sender: `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo}`,
@@ -130,6 +127,4 @@ const edge: Edge = {
   },
   onExit: (run) => void whenExiting.push(run),
   exitNow,
-};
-
-await runProgram(process.argv, edge);
+});
