@@ -2,7 +2,6 @@ import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { checkWebListen } from '../config/meaning.ts';
 import { readTokenFile, SECRET_VARIABLES } from '../config/secrets.ts';
-import type { Clock } from '../ports.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
@@ -14,8 +13,6 @@ import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { codeOf, isLoopback, listed } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, messageOf, misuse, onStop } from './edge.ts';
 import { type Given, readPair, revealed, valid } from './flags.ts';
-
-type Plan = ReturnType<typeof readPlan>;
 
 type Flags = { readonly listen: string; readonly profile: Profile; readonly seed: string } & Given<
   'tokenFile' | 'markets' | 'orders' | 'keys' | 'balances' | 'limits' | 'eventLog',
@@ -45,32 +42,32 @@ export function register(program: Command, edge: Edge): void {
     .option('--manual-time', 'let the clock stand still but for POST /simulator/advance')
     .option('--enable-new-addresses', 'enable create-new-address for the account')
     .option('--event-log <file>', 'append every event to this file as a line of JSON')
-    .action((flags: Flags) => runExchange(readPlan(flags, edge), edge));
+    .action((flags: Flags) => runExchange(flags, edge));
 }
 
-async function runExchange(plan: Plan, edge: Edge): Promise<void> {
-  const server = await listen(plan, edge.clock);
+async function runExchange(flags: Flags, edge: Edge): Promise<void> {
+  const options = readOptions(flags, edge);
+  const append = openEventLog(flags.eventLog, edge);
+  const server = await startSimulatedServer(options).catch((error: unknown) => {
+    throw explain(error, flags);
+  });
   const { log } = server.exchange;
-  for (const event of log.since(0)) plan.append(event);
-  log.subscribe(plan.append);
+  for (const event of log.since(0)) append(event);
+  log.subscribe(append);
   const exit = () => edge.exitNow(EXIT.ok);
   onStop(edge, () => void server.close().then(exit, exit));
-  for (const line of [server.url, ...introduce(plan, server)]) edge.out(line);
+  for (const line of [server.url, ...introduce(options, server)]) edge.out(line);
   log.subscribe(createNarrator(edge.out));
 }
 
-async function listen({ server, files, at }: Plan, clock: Clock): Promise<SimulatedServer> {
-  try {
-    return await startSimulatedServer({ clock, ...server });
-  } catch (error) {
-    if (error instanceof SetupError) {
-      const name = error.path.replace('/simulator/', '');
-      throw misuse(`--${name}: ${files[name] ?? ''}: ${error.message}`);
-    }
-    const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
-    const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
-    throw new CommandError(EXIT.unreachable, `cannot listen on ${at}: ${why}; ${advice}`);
+function explain(error: unknown, flags: Flags): CommandError {
+  if (error instanceof SetupError) {
+    const name = error.path.replace('/simulator/', '') as 'keys' | 'orders';
+    return misuse(`--${name}: ${flags[name]}: ${error.message}`);
   }
+  const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
+  const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
+  return new CommandError(EXIT.unreachable, `cannot listen on ${flags.listen}: ${why}; ${advice}`);
 }
 
 const CANNOT_LISTEN: Readonly<Record<string, string>> = {
@@ -80,12 +77,14 @@ const CANNOT_LISTEN: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this host does not have that address',
 };
 
-function introduce({ key, server: { setup } }: Plan, { exchange, url }: SimulatedServer): string[] {
+function introduce(options: ReturnType<typeof readOptions>, { exchange, url }: SimulatedServer): string[] {
   const pair =
-    key === DEMO_KEY
+    options.exchange.keys[0] === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
       : 'the key and the secret of the environment';
-  const keys = setup.flatMap(({ path, body }) => (path === '/simulator/keys' ? (body as ApiKey[]) : []));
+  const keys = options.setup.flatMap(({ path, body }) =>
+    path === '/simulator/keys' ? (body as ApiKey[]) : [],
+  );
   const more = keys.length === 0 ? '' : `the keys ${listed(keys.map(({ key: name }) => name))}, `;
   const orders = exchange.orders();
   const markets = [...new Set(orders.map((order) => order.market))];
@@ -104,21 +103,19 @@ function introduce({ key, server: { setup } }: Plan, { exchange, url }: Simulate
   ];
 }
 
-/** What the flags ask for. `files`: by the flag, whose name is that of the control endpoint that takes what is in it. */
-function readPlan(flags: Flags, edge: Edge) {
+function readOptions(flags: Flags, { env, clock }: Edge) {
   const markets = readMarkets(flags.markets);
   // The key is that of the environment, as the daemon reads it: one environment serves both.
-  const isGiven = SECRET_VARIABLES.some((name) => edge.env[name] !== undefined);
-  const key: ApiKey = isGiven ? { ...readPair(edge.env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
-  const files: Readonly<Record<string, string>> = {
-    ...(flags.keys !== undefined && { keys: flags.keys }),
-    ...(flags.orders !== undefined && flags.orders !== 'none' && { orders: flags.orders }),
-  };
+  const isGiven = SECRET_VARIABLES.some((name) => env[name] !== undefined);
+  const key: ApiKey = isGiven ? { ...readPair(env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
+  /** The names of the flags are those of the control endpoints that take what is in the files. */
+  const files = { keys: flags.keys, orders: flags.orders === 'none' ? undefined : flags.orders };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);
   const balances = readAmounts('--balances', flags.balances, (name) =>
     /^[A-Z0-9]{1,20}$/.test(name) ? null : `found "${name}"; allowed: a ticker such as USDT`,
   );
-  const server = {
+  return {
+    clock,
     listen: readListen(flags.listen, flags.allowRemote === true),
     exchange: {
       profile: flags.profile,
@@ -129,14 +126,13 @@ function readPlan(flags: Flags, edge: Edge) {
       ...(flags.balances !== undefined && { balances: { [key.account]: Object.fromEntries(balances) } }),
     },
     orders: flags.orders === undefined ? DEMO_ORDERS.filter(({ market }) => isThere(market)) : [],
-    setup: Object.entries(files).map(([name, file]) => {
-      return { path: `/simulator/${name}`, body: readJson(`--${name}`, file) };
-    }),
+    setup: Object.entries(files).flatMap(([name, file]) =>
+      file === undefined ? [] : { path: `/simulator/${name}`, body: readJson(`--${name}`, file) },
+    ),
     seed: readSeed(flags.seed),
     time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
     ...(flags.tokenFile !== undefined && { token: revealed('--token-file', readTokenFile(flags.tokenFile)) }),
   };
-  return { server, key, files, at: flags.listen, append: openEventLog(flags.eventLog, edge) };
 }
 
 /** `NAME=AMOUNT` with commas between. `flawOf`: what else is wrong with one. */
