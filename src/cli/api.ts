@@ -24,7 +24,6 @@ type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
 
 async function replyOf(client: Client, name: OperationName, given: unknown, signal: AbortSignal) {
   if (name === 'ping') return { latencyMs: Math.round((await client.ping()) * 1000) / 1000 };
-  if (name === 'miningPool') return client.miningPool();
   const method = client[name] as (request: unknown, options: CallOptions) => Promise<unknown>;
   return method(given, { signal });
 }
