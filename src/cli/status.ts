@@ -59,12 +59,11 @@ export async function lookAt(client: ControlClient) {
   const answer = await client.ask(path, ANSWER_WITHIN_MS);
   const { said, text, status } = answer;
   const isThere = (key: string) => Array.isArray(said?.[key]);
-  if (status !== 200 || !['markets', 'bots', 'bases', 'notReady'].every(isThere))
-    throw refusal(answer, client.at);
-  // What an older daemon does not say yet. No text of the daemon may steer the terminal.
-  const older = { cancellations: [], cancellationCount: 0, events: [], whatAStopWouldDo: [] };
+  const lists = ['markets', 'bots', 'bases', 'notReady', 'cancellations', 'whatAStopWouldDo'];
+  if (status !== 200 || !lists.every(isThere)) throw refusal(answer, client.at);
+  // No text of the daemon may steer the terminal.
   const clean = (_key: string, value: unknown) => (typeof value === 'string' ? plain(value) : value);
-  return { text, seen: { ...older, ...(JSON.parse(text, clean) as StatusDocument) } };
+  return { text, seen: JSON.parse(text, clean) as StatusDocument };
 }
 
 /**
