@@ -54,9 +54,9 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   // With --format json the answers of the exchange go to standard error. Errors come last.
   const { config } = loaded;
   const tell = asJson ? edge.err : edge.out;
-  const live = flags.live === true ? await checkLive(config, tell, edge) : null;
+  const isLive = flags.live === true;
+  const { code, wrong, roundTripMs } = await checkLive(config, isLive, tell, edge);
   const host = await checkHost(config, edge);
-  const { code = EXIT.ok, wrong = [], roundTripMs = null } = live ?? {};
   const report = reportOn(loaded, roundTripMs, host);
   const sources = flags.print === true ? findSources(loaded) : null;
   if (asJson) {
@@ -68,8 +68,7 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   }
   for (const line of wrong) edge.err(line);
   // Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs.
-  const isHostWrong = live !== null && host.problems.length > 0;
-  edge.finish(code === EXIT.ok && isHostWrong ? EXIT.config : code);
+  edge.finish(code === EXIT.ok && isLive && host.problems.length > 0 ? EXIT.config : code);
 }
 
 /** What the configuration means. `measuredMs`: the round trip; null where it was not measured. */
@@ -196,12 +195,13 @@ const NEXT_SECOND_MS = 1000;
  * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. No
  * timer is touched: a timer of 1 s of an order type that there is not is refused, whatever the market is.
  */
-async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
-  /** Of the first base address, as pings found it; null where nothing was asked. */
-  let roundTripMs: number | null = null;
+async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { clock }: Edge) {
+  /** `roundTripMs`: of the first base address, as pings found it; null where it did not answer or was not asked. */
+  const found = { code: EXIT.ok as ExitCode, wrong: [] as string[], roundTripMs: null as number | null };
+  if (!isAsked) return found;
   if (config.embeddedExchange) {
     out('Live: nothing to ask, the exchange is embedded.');
-    return { code: EXIT.ok as ExitCode, wrong: [], roundTripMs };
+    return found;
   }
   const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
   const credentials = () => revealPair(config.secrets);
@@ -209,19 +209,18 @@ async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
   try {
     for (const [base, url] of bases.entries()) {
       const latencyMs = await measure(exchange, base);
-      if (base === 0) roundTripMs = latencyMs;
+      if (base === 0) found.roundTripMs = latencyMs;
       out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
     await checkKeyAndMarkets(config, exchange, clock, out);
-    return { code: EXIT.ok, wrong: [], roundTripMs };
   } catch (error) {
-    const lines = messageOf(error).split('\n');
-    const wrong = lines.map((line) => `Live: ${line}`);
-    if (error instanceof CommandError) return { code: error.exitCode, wrong, roundTripMs };
-    return { code: EXIT.unreachable, wrong, roundTripMs: null };
-  } finally {
-    await exchange.close();
+    found.code = error instanceof CommandError ? error.exitCode : EXIT.unreachable;
+    found.wrong = messageOf(error)
+      .split('\n')
+      .map((line) => `Live: ${line}`);
   }
+  await exchange.close();
+  return found;
 }
 
 async function checkKeyAndMarkets({ markets }: Config, exchange: Exchange, clock: Clock, out: Edge['out']) {
