@@ -55,9 +55,6 @@ const describeOrphan = (bot: BotProcess | null) =>
 const codeWithoutBot = ({ length }: readonly LeftArmed[], daemon: Daemon) =>
   length > 0 && daemon.config().shutdown.policy === 'delete' ? EXIT.unconfirmed : EXIT.ok;
 
-/** How long last words wait for a slow reader of the log. */
-const LAST_WORDS_MS = 100;
-
 /**
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second kills it, and
  * the third ends this process at once. Other signals are the bot's alone; SIGUSR1 is blocked, against the debugger.
@@ -67,7 +64,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
   const exitAtOnce = (signal: Signal) => {
     if (run.endStopped()) return;
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
-    run.exitSaying(EXIT.unconfirmed, LAST_WORDS_MS, `killswitchd exec: ${text}`, (logger) =>
+    run.exitSaying(EXIT.unconfirmed, `killswitchd exec: ${text}`, (logger) =>
       logger.error({ event: 'exit-at-once' }, text),
     );
   };

@@ -49,7 +49,7 @@ function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
 }
 
 type Logger = Daemon['log']['logger'];
-/** How long a slow reader of the log is waited for. */
+/** How long last words wait for a slow reader of the log. */
 const FLUSH_MS = 500;
 
 /** The exit code by what the stop has left armed. */
@@ -67,19 +67,19 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
   let running: Daemon | null = null;
   let codeOf: CodeOf | null = null;
   /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
-  const exitSaying = (code: ExitCode, flushMs: number, words: string, tell: (logger: Logger) => void) => {
+  const exitSaying = (code: ExitCode, words: string, tell: (logger: Logger) => void) => {
     const exit = () => edge.exitNow(code);
     if (running === null) {
       edge.err(words);
       return exit();
     }
     tell(running.log.logger);
-    running.log.flush(flushMs).then(exit, exit);
+    running.log.flush(FLUSH_MS).then(exit, exit);
   };
   const crash = (error: unknown) => {
     const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;
     const stack = error instanceof Error ? error.stack : String(error);
-    exitSaying(EXIT.internal, FLUSH_MS, `${text} ${stack}`, (logger) =>
+    exitSaying(EXIT.internal, `${text} ${stack}`, (logger) =>
       logger.fatal({ event: 'crashed', stack }, text),
     );
   };
