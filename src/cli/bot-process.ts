@@ -25,7 +25,8 @@ const NOT_FOUND = 127;
 const CANNOT_RUN = 126;
 
 /** Why a program cannot be started, and the exit code that says so. */
-const cannotStart = (code: number, why: string) => ({ kind: 'failed' as const, code, why });
+const cannotStart = (code: number, why: string) => ({ code, why });
+type Obstacle = ReturnType<typeof cannotStart>;
 
 interface BotEnd {
   readonly code: number | null;
@@ -110,7 +111,7 @@ function environmentFor(env: Edge['env'], config: Config, controls: readonly str
   };
 }
 
-export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: 'started' }>['bot'];
+export type BotProcess = Exclude<Awaited<ReturnType<typeof startBot>>, Obstacle>;
 
 /**
  * Starts the bot with the standard streams of this process, without a shell between, and in a session of its own, as
@@ -136,7 +137,7 @@ export async function startBot(command: readonly string[], { config, controls }:
       else
         for (const group of new Set([pid, ...members().map((one) => one.group)])) signalGroup(group, signal);
     };
-    const bot = {
+    return {
       pid,
       /** To the process; SIGKILL, and any signal for a shell, which would keep it to itself, to its whole session. */
       signal: (signal: Sent) =>
@@ -147,7 +148,6 @@ export async function startBot(command: readonly string[], { config, controls }:
       /** The running processes of its session; none where it shares the session of this process. */
       members,
     };
-    return { kind: 'started' as const, bot };
   } catch (error) {
     const code = codeOf(error) || String(error);
     const known: Readonly<Record<string, string>> = {

@@ -96,10 +96,9 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
     const why = 'not every market could be armed';
     return giveUp(`THE BOT WAS NOT STARTED: ${missing}.`, why, EXIT.unreachable);
   }
-  const started = await startBot(command, daemon, edge);
-  if (started.kind === 'failed')
-    return giveUp(`THE BOT CANNOT BE STARTED: ${started.why}.`, 'the bot cannot be started', started.code);
-  const { bot } = started;
+  const bot = await startBot(command, daemon, edge);
+  if ('why' in bot)
+    return giveUp(`THE BOT CANNOT BE STARTED: ${bot.why}.`, 'the bot cannot be started', bot.code);
   run.bot = bot;
   daemon.child.began(bot.pid);
   const { pid } = bot;
