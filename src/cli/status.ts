@@ -20,7 +20,7 @@ import { addReadingFlags, type ControlFlags, findReadable } from './control-addr
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, onStop, pause } from './edge.ts';
 import type { Given } from './flags.ts';
-import { type Column, type Line, layOut, paint, wantsColour } from './terminal.ts';
+import { type Column, layOut, paint, toned, wantsColour } from './terminal.ts';
 
 type Flags = ControlFlags & Given<'web', 'json' | 'watch' | 'all'>;
 
@@ -121,7 +121,7 @@ const REASONS_SHOWN = 3;
 const NAMES_SHOWN = 5;
 
 /** A status document as lines: what it is and how it is, `limit` markets in `width`, and what a stop would do. */
-function renderStatus(seen: StatusDocument, at: string, width: number, limit: number): Line[] {
+function renderStatus(seen: StatusDocument, at: string, width: number, limit: number): string[] {
   const { markets, now } = seen;
   const cancelled = new Set(seen.cancellations.map(({ market }) => market));
   const rank = (one: MarketStatus) => rankOf(one, cancelled.has(one.market), now);
@@ -137,15 +137,15 @@ function renderStatus(seen: StatusDocument, at: string, width: number, limit: nu
   if (stop.length > 0) stop.unshift(`A stop now (policy ${seen.shutdownPolicy}):`);
   return [
     ...describeDaemon(seen, at),
-    [],
+    '',
     ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), width)),
-    ...(leftOut === 0 ? [] : [[[`${left}${worse}.`, 'idle']] as Line]),
-    [],
-    ...stop.map((line) => [line]),
+    ...(leftOut === 0 ? [] : [toned(`${left}${worse}.`, 'idle')]),
+    '',
+    ...stop,
   ];
 }
 
-function describeDaemon(seen: StatusDocument, at: string): Line[] {
+function describeDaemon(seen: StatusDocument, at: string): string[] {
   const { tone, sentence, rest } = summarise(seen, lookAtOnce(seen));
   const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
@@ -153,36 +153,30 @@ function describeDaemon(seen: StatusDocument, at: string): Line[] {
   const unnamed = sayCount(seen.cancellationCount - shown.length, 'more market');
   const only = seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : '';
   const advice = `Check the orders, then: killswitchd ack${only} (without control.listen: restart the daemon)`;
-  const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
+  const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state)).map(([state, markets]) =>
+    toned(`${sayCount(markets.length)} ${state}`, toneOf(state)),
+  );
   return [
-    [[`killswitchd ${seen.version}`, 'strong'], `, up ${seconds(seen.now - seen.startedAt)}, at ${at}`],
-    [[`${sentence}.`, tone], rest === '' ? '' : ` ${rest}.`],
-    seen.ready ? [['Ready', 'ok']] : [['Not ready', 'bad'], `: ${first ?? 'it does not say why'}`],
-    ...others.map((reason) => [`  ${reason}`]),
-    ...(more > 0 ? [[`  and ${sayCount(more, 'more reason')}`]] : []),
-    ...shown.map((one): Line => [[`Orders of ${one.market} ${sayCancelled(one, seen.now)}`, 'bad']]),
-    ...(seen.cancellationCount > shown.length ? [[[`  and ${unnamed}`, 'bad']] as Line] : []),
-    ...(seen.cancellationCount > 0 ? [[advice]] : []),
+    `${toned(`killswitchd ${seen.version}`, 'strong')}, up ${seconds(seen.now - seen.startedAt)}, at ${at}`,
+    `${toned(`${sentence}.`, tone)}${rest === '' ? '' : ` ${rest}.`}`,
+    seen.ready ? toned('Ready', 'ok') : `${toned('Not ready', 'bad')}: ${first ?? 'it does not say why'}`,
+    ...others.map((reason) => `  ${reason}`),
+    ...(more > 0 ? [`  and ${sayCount(more, 'more reason')}`] : []),
+    ...shown.map((one) => toned(`Orders of ${one.market} ${sayCancelled(one, seen.now)}`, 'bad')),
+    ...(seen.cancellationCount > shown.length ? [toned(`  and ${unnamed}`, 'bad')] : []),
+    ...(seen.cancellationCount > 0 ? [advice] : []),
     ...seen.bases.map(describeBase),
-    [
-      sayCount(seen.markets.length, 'market'),
-      ...states.flatMap(
-        ([state, markets], index): Line => [
-          index === 0 ? ': ' : ', ',
-          [`${sayCount(markets.length)} ${state}`, toneOf(state)],
-        ],
-      ),
-    ],
+    `${sayCount(seen.markets.length, 'market')}${states.length === 0 ? '' : ': '}${states.join(', ')}`,
   ];
 }
 
-function describeBase(base: StatusDocument['bases'][number]): Line {
+function describeBase(base: StatusDocument['bases'][number]): string {
   const { url, pingSeconds, lastProblem } = base;
   const word = stateOfBase(base);
   const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
   const why = lastProblem === null ? '' : `: ${lastProblem}`;
   const more = word === 'up' ? ping : why;
-  return [`Exchange ${url}: `, [word, toneOf(word)], more];
+  return `Exchange ${url}: ${toned(word, toneOf(word))}${more}`;
 }
 
 function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {

@@ -1,12 +1,15 @@
+import { stripVTControlCharacters } from 'node:util';
 import { Help } from 'commander';
 import type { Edge } from './edge.ts';
 
 /** What a piece of text means; on a terminal its colour. */
 export type Tone = 'ok' | 'warn' | 'bad' | 'idle' | 'strong';
 
-type Toned = readonly [text: string, tone: Tone | null];
-export type Piece = string | Toned;
-export type Line = readonly Piece[];
+const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' };
+
+/** A piece of a line in the colour of its tone. `paint` takes the colour off again where none is wanted. */
+export const toned = (text: string, tone: Tone | null) =>
+  tone === null || text.trim() === '' ? text : `\u001b[${COLOURS[tone]}m${text}\u001b[0m`;
 
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
 export type Column<Row> = readonly [
@@ -22,14 +25,14 @@ const GAP = '  ';
 const LEAST = 10;
 
 /** Titles and rows: as many columns that say something as fit into `width`; the outer ones are cut where needed. */
-export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): Line[] {
+export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): string[] {
   let kept = columns
     .map(([title, { right = false, keep = Number.POSITIVE_INFINITY }, textOf, toneOf]) => {
-      const cells = rows.map((row): Toned => [textOf(row), toneOf?.(row) ?? null]);
-      const wide = cells.reduce((most, [text]) => Math.max(most, lengthOf(text)), title.length);
-      return { lines: [[title, 'idle'] as Toned, ...cells], wide, right, keep };
+      const cells = rows.map((row) => ({ text: textOf(row), tone: toneOf?.(row) ?? null }));
+      const wide = cells.reduce((most, { text }) => Math.max(most, lengthOf(text)), title.length);
+      return { cells: [{ text: title, tone: 'idle' as const }, ...cells], wide, right, keep };
     })
-    .filter(({ lines }) => lines.slice(1).some(([text]) => text !== ''));
+    .filter(({ cells }) => cells.slice(1).some(({ text }) => text !== ''));
   const total = (wides: readonly number[]) =>
     wides.reduce((sum, wide) => sum + wide, GAP.length * (wides.length - 1));
   const isOuter = (index: number) => index === 0 || index === kept.length - 1;
@@ -43,40 +46,28 @@ export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[
     const excess = total(kept.map(({ wide }) => wide)) - width;
     if (one !== undefined && excess > 0) one.wide = Math.max(Math.min(one.wide, LEAST), one.wide - excess);
   }
-  return ['', ...rows].map((_row, at) =>
-    kept.flatMap(({ lines, wide, right }, index) => {
-      const [text, tone] = lines[at] ?? ['', null];
+  const lines = kept.map(({ cells, wide, right }) =>
+    cells.map(({ text, tone }) => {
       const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
-      const shown = clip(text, wide);
-      const piece: Piece = [right ? space + shown : shown + space, tone];
-      return index === 0 ? [piece] : [GAP, piece];
+      const shown = paint(text, false, wide);
+      return toned(right ? space + shown : shown + space, tone);
     }),
   );
+  return ['', ...rows].map((_row, at) => lines.map((column) => column[at]).join(GAP));
 }
 
 const lengthOf = (text: string) => Array.from(text).length;
 
-function clip(text: string, width: number): string {
-  const characters = Array.from(text);
-  return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
-}
-
-const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' };
-
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
-export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFINITY): string {
-  const pieces = line.map((piece): Toned => (typeof piece === 'string' ? [piece, null] : piece));
-  const text = pieces.map(([part]) => part).join('');
-  const whole = lengthOf(text.trimEnd());
+export function paint(line: string, colour: boolean, width = Number.POSITIVE_INFINITY): string {
+  const plain = stripVTControlCharacters(line);
+  const whole = lengthOf(plain.trimEnd());
   let room = whole > width ? width - 1 : whole;
-  let painted = '';
-  for (const [text, tone] of pieces) {
-    const part = Array.from(text).slice(0, room).join('');
-    room -= lengthOf(part);
-    const isColoured = colour && tone !== null && part.trim() !== '';
-    painted += isColoured ? `\u001b[${COLOURS[tone]}m${part}\u001b[0m` : part;
-  }
-  return whole > width ? `${painted}…` : painted;
+  const cut = (colour ? line : plain).replace(/(\p{Cc}\[\d+m)|./gu, (one, escape?: string) => {
+    if (escape === undefined) room -= 1;
+    return escape === undefined && room < 0 ? '' : one;
+  });
+  return whole > width ? `${cut}…` : cut;
 }
 
 /** Colours are for terminals, and for nobody who has set NO_COLOR (no-color.org). */
@@ -108,12 +99,9 @@ export function createTimeline(edge: Edge) {
   let drawn = false;
   const columns = () => screen?.size().columns ?? Number.POSITIVE_INFINITY;
   const stamp = () => `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
-  const lineOf = (time: string, who: string, text: string, tone: Tone | null): Line => [
-    [time, 'idle'],
-    [who.padEnd(WHO_WIDTH), 'strong'],
-    [text, tone],
-  ];
-  function out(line: Line): void {
+  const lineOf = (time: string, who: string, text: string, tone: Tone | null) =>
+    toned(time, 'idle') + toned(who.padEnd(WHO_WIDTH), 'strong') + toned(text, tone);
+  function out(line: string): void {
     if (drawn) screen?.write(CLEAR_LINE);
     drawn = false;
     edge.out(paint(line, colour));
@@ -128,8 +116,8 @@ export function createTimeline(edge: Edge) {
   return {
     /** Lines without time, set off from those before: a title, or closing words. */
     title(...texts: readonly string[]): void {
-      out([]);
-      for (const part of texts.flatMap((text) => wrap(text, columns()))) out([[part, 'strong']]);
+      out('');
+      for (const part of texts.flatMap((text) => wrap(text, columns()))) out(toned(part, 'strong'));
     },
     exchange: speaker('Exchange'),
     daemon: speaker('Daemon'),
