@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import {
   lookAtOnce,
+  nameOf,
   rankOf,
   runsDown,
   sayCancelled,
@@ -184,8 +185,8 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
   const bots = new Map(seen.bots.map((bot) => [bot.bot, stateOfBot(bot)]));
   const stateOf = (bot: string) => bots.get(bot) ?? '';
   const percent = (ratio: number | null) => (ratio === null ? '-' : `${Math.round(ratio * 100)} %`);
-  const isTold = (part: string) => part !== 'alive' && part !== '';
-  const sayBot = ({ bot }: MarketStatus) => [bot, stateOf(bot)].filter(isTold).join(' ');
+  const sayBot = ({ bot }: MarketStatus) =>
+    stateOf(bot) === 'alive' ? bot : `${bot} ${stateOf(bot)}`.trimEnd();
   const right = true;
   return [
     ['MARKET', {}, ({ market }) => market],
@@ -239,9 +240,7 @@ function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
 
 /** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */
 export function nameMarkets(markets: readonly string[], count: number = markets.length): string {
-  const [only] = markets;
-  if (only === undefined) return sayCount(count, 'market');
-  if (count === 1) return only;
+  if (count === 1 || markets.length === 0) return nameOf(markets[0], count);
   const named = markets.slice(0, count === NAMES_SHOWN + 1 ? count : NAMES_SHOWN);
   const more = count - named.length;
   return `${sayCount(count, 'market')} (${named.join(', ')}${more > 0 ? ` and ${sayCount(more)} more` : ''})`;
