@@ -119,7 +119,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
   const codeOf = (left: readonly LeftArmed[]) =>
     end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
-  await run.stop(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
+  await run.stop(`the bot has ended ${how}`, codeOf, well ? undefined : 'keep');
 }
 
 function warnOfWrapper(command: readonly string[], daemon: Daemon): void {

@@ -90,10 +90,10 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     crash,
     isStopping: () => codeOf !== null,
     /** Ends the timers, as is configured or with `keep`, and then this process. */
-    stop: async (why: string, code: CodeOf, ...policy: ['keep'?]) => {
+    stop: async (why: string, code: CodeOf, policy?: 'keep') => {
       codeOf = code;
       const started = await daemon;
-      edge.exitNow(code(await started.stop(why, ...policy), started));
+      edge.exitNow(code(await started.stop(why, policy), started));
     },
     /** Ends the process where the stop has done its work on the timers, which it then returns. */
     endStopped: (): boolean => {
