@@ -189,7 +189,7 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
     stateOf(bot) === 'alive' ? bot : `${bot} ${stateOf(bot)}`.trimEnd();
   const right = true;
   return [
-    ['MARKET', {}, ({ market }) => market],
+    ['MARKET', { cut: true }, ({ market }) => market],
     ['STATE', {}, ({ state }) => state, (one) => (runsDown(one, now) ? 'bad' : toneOf(one.state))],
     ['LEFT', { right }, (market) => leftOf(market, seen)],
     ['TIMEOUT', { right, keep: 2 }, ({ timeoutSeconds }) => seconds(timeoutSeconds)],
@@ -198,7 +198,7 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
     ['BOT', { keep: 6 }, sayBot, ({ bot }) => toneOf(stateOf(bot))],
     ['LAPSES', { right, keep: 7 }, (one) => sayCount(one.lapses), (one) => (one.lapses > 0 ? 'bad' : null)],
     ['FAILED', { right, keep: 4 }, ({ failures }) => sayCount(failures)],
-    ['NOTE', { keep: 8 }, (market) => noteOf(market, now)],
+    ['NOTE', { keep: 8, cut: true }, (market) => noteOf(market, now)],
   ];
 }
 

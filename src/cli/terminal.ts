@@ -14,43 +14,42 @@ export const toned = (text: string, tone: Tone | null) =>
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
 export type Column<Row> = readonly [
   title: string,
-  /** `keep`: the higher, the longer it stays where the width does not do for all; left out: always. */
-  shape: { readonly right?: boolean; readonly keep?: number },
+  /**
+   * `keep`: the higher, the longer it stays where the width does not do for all; left out: always. `cut`: its texts may
+   * be cut for that.
+   */
+  shape: { readonly right?: boolean; readonly keep?: number; readonly cut?: boolean },
   textOf: (row: Row) => string,
   toneOf?: (row: Row) => Tone | null,
 ];
 
 const GAP = '  ';
-/** How narrow the first and the last column may be made by cutting their texts. */
+/** How narrow a column may be made by cutting its texts. */
 const LEAST = 10;
 
-/** Titles and rows: as many columns that say something as fit into `width`; the outer ones are cut where needed. */
+/** Titles and rows: as many columns that say something as fit into `width`; the last are cut first. */
 export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): string[] {
   let kept = columns
-    .map(([title, { right = false, keep = Number.POSITIVE_INFINITY }, textOf, toneOf]) => {
+    .map(([title, { right, keep = Number.POSITIVE_INFINITY, cut }, textOf, toneOf]) => {
       const cells = rows.map((row) => ({ text: textOf(row), tone: toneOf?.(row) ?? null }));
       const wide = cells.reduce((most, { text }) => Math.max(most, lengthOf(text)), title.length);
-      return { cells: [{ text: title, tone: 'idle' as const }, ...cells], wide, right, keep };
+      const least = cut === true ? Math.min(wide, LEAST) : wide;
+      return { cells: [{ text: title, tone: 'idle' as const }, ...cells], wide, least, right, keep };
     })
     .filter(({ cells }) => cells.slice(1).some(({ text }) => text !== ''));
-  const total = (wides: readonly number[]) =>
-    wides.reduce((sum, wide) => sum + wide, GAP.length * (wides.length - 1));
-  const isOuter = (index: number) => index === 0 || index === kept.length - 1;
-  const least = () => kept.map(({ wide }, index) => (isOuter(index) ? Math.min(wide, LEAST) : wide));
-  while (total(least()) > width) {
+  const excess = (of: 'wide' | 'least') =>
+    kept.reduce((sum, one) => sum + one[of], GAP.length * (kept.length - 1)) - width;
+  while (excess('least') > 0) {
     const weakest = Math.min(...kept.map(({ keep }) => keep));
     if (weakest === Number.POSITIVE_INFINITY) break;
     kept = kept.filter(({ keep }) => keep !== weakest);
   }
-  for (const one of [kept.at(-1), kept[0]]) {
-    const excess = total(kept.map(({ wide }) => wide)) - width;
-    if (one !== undefined && excess > 0) one.wide = Math.max(Math.min(one.wide, LEAST), one.wide - excess);
-  }
+  for (const one of kept.toReversed()) one.wide = Math.max(one.least, one.wide - Math.max(0, excess('wide')));
   const lines = kept.map(({ cells, wide, right }) =>
     cells.map(({ text, tone }) => {
       const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
       const shown = paint(text, false, wide);
-      return toned(right ? space + shown : shown + space, tone);
+      return toned(right === true ? space + shown : shown + space, tone);
     }),
   );
   return ['', ...rows].map((_row, at) => lines.map((column) => column[at]).join(GAP));
