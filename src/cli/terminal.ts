@@ -95,14 +95,12 @@ export function createTimeline(edge: Edge) {
   const startedMs = clock.now().monoMs;
   const colour = wantsColour(edge);
   let meteredMs = Number.NEGATIVE_INFINITY;
-  let drawn = false;
   const columns = () => screen?.size().columns ?? Number.POSITIVE_INFINITY;
   const stamp = () => `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
   const lineOf = (time: string, who: string, text: string, tone: Tone | null) =>
     toned(time, 'idle') + toned(who.padEnd(WHO_WIDTH), 'strong') + toned(text, tone);
   function out(line: string): void {
-    if (drawn) screen?.write(CLEAR_LINE);
-    drawn = false;
+    screen?.write(CLEAR_LINE);
     edge.out(paint(line, colour));
   }
   function say(who: string, text: string, tone: Tone | null = null): void {
@@ -130,7 +128,6 @@ export function createTimeline(edge: Edge) {
       meteredMs = monoMs;
       // A full line would make the cursor go on to the next one, where it cannot be cleared any more.
       screen.write(CLEAR_LINE + paint(lineOf(stamp(), who, text(), null), colour, columns() - 1));
-      drawn = true;
     },
   };
 }
