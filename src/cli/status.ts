@@ -131,7 +131,6 @@ function renderStatus(seen: StatusDocument, at: string, width: number, limit: nu
   const shown = ranked.slice(0, limit);
   const leftOut = markets.length - shown.length;
   const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
-  const worse = shown.length === 0 ? '' : ', in no worse state than these; --all shows them';
   const stop = seen.whatAStopWouldDo.map(({ does, count, markets }) => {
     return `  ${does}: ${nameMarkets(markets, count)}`;
   });
@@ -140,7 +139,7 @@ function renderStatus(seen: StatusDocument, at: string, width: number, limit: nu
     ...describeDaemon(seen, at),
     '',
     ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), width)),
-    ...(leftOut === 0 ? [] : [toned(`${left}${worse}.`, 'idle')]),
+    ...(leftOut === 0 ? [] : [toned(`${left}, in no worse state than these; --all shows them.`, 'idle')]),
     '',
     ...stop,
   ];
