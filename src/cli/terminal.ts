@@ -1,4 +1,3 @@
-import { stripVTControlCharacters } from 'node:util';
 import { Help } from 'commander';
 import type { Edge } from './edge.ts';
 
@@ -10,6 +9,8 @@ const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31
 /** A piece of a line in the colour of its tone. `paint` takes the colour off again where none is wanted. */
 export const toned = (text: string, tone: Tone | null) =>
   tone === null || text.trim() === '' ? text : `\u001b[${COLOURS[tone]}m${text}\u001b[0m`;
+
+const COLOUR = /(\p{Cc}\[\d+m)/gu;
 
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
 export type Column<Row> = readonly [
@@ -59,14 +60,16 @@ const lengthOf = (text: string) => Array.from(text).length;
 
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
 export function paint(line: string, colour: boolean, width = Number.POSITIVE_INFINITY): string {
-  const plain = stripVTControlCharacters(line);
-  const whole = lengthOf(plain.trimEnd());
+  const whole = lengthOf(line.replaceAll(COLOUR, '').trimEnd());
   let room = whole > width ? width - 1 : whole;
-  const cut = (colour ? line : plain).replace(/(\p{Cc}\[\d+m)|./gu, (one, escape?: string) => {
-    if (escape === undefined) room -= 1;
-    return escape === undefined && room < 0 ? '' : one;
+  const cut = line.split(COLOUR).map((part, at) => {
+    // Every other part is a colour.
+    if (at % 2 === 1) return colour ? part : '';
+    const shown = Array.from(part).slice(0, room);
+    room -= shown.length;
+    return shown.join('');
   });
-  return whole > width ? `${cut}…` : cut;
+  return cut.join('') + (whole > width ? '…' : '');
 }
 
 /** Colours are for terminals, and for nobody who has set NO_COLOR (no-color.org). */
