@@ -65,6 +65,7 @@ export type Life = ReturnType<typeof createLife>;
 export function createLife(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
   let running: Daemon | null = null;
+  /** Null before the stop. */
   let codeOf: CodeOf | null = null;
   /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
   const exitSaying = (code: ExitCode, words: string, tell: (logger: Logger) => void) => {

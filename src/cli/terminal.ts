@@ -10,6 +10,7 @@ const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31
 export const toned = (text: string, tone: Tone | null) =>
   tone === null || text.trim() === '' ? text : `\u001b[${COLOURS[tone]}m${text}\u001b[0m`;
 
+/** What `toned` puts before and after a text. */
 const COLOUR = /(\p{Cc}\[\d+m)/gu;
 
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
