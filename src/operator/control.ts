@@ -7,10 +7,18 @@ import { didYouMean } from '../util/nearest.ts';
 import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
-import { countAhead, EVERY_HEADER, type ListenOptions, MAX_AHEAD, SERVER, talkOf } from './listen.ts';
-import { openAll, type SocketAccess } from './socket.ts';
+import {
+  countAhead,
+  EVERY_HEADER,
+  type ListenOptions,
+  MAX_AHEAD,
+  openAll,
+  SERVER,
+  type SocketAccess,
+  talkOf,
+} from './listen.ts';
 
-interface ControlOptions extends Omit<ListenOptions, 'clock' | 'endsWaiting' | 'onCrowded'> {
+interface ControlOptions extends Omit<ListenOptions, 'clock' | 'onCrowded'> {
   /** Who may connect to the Unix sockets. */
   readonly access: SocketAccess;
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
@@ -32,8 +40,7 @@ export function startControl(options: ControlOptions) {
   const { sources } = options;
   const addRoutes = createRoutes(sources);
   const onCrowded = () => sources.onRefused('too_many_connections');
-  const limits = { clock: sources.clock, endsWaiting: false, onCrowded };
-  return openAll('control', { ...options, ...limits }, (address, openTo) => {
+  return openAll('control', { ...options, clock: sources.clock, onCrowded }, (address, openTo) => {
     const app = createListener(options, address, openTo);
     addRoutes(app);
     return app;

@@ -6,13 +6,12 @@ import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { countAhead, EVERY_HEADER, type ListenOptions, SERVER } from './listen.ts';
+import { countAhead, EVERY_HEADER, type ListenOptions, openAll, SERVER } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createSender, oneAtATime, shareWhileFresh } from './share.ts';
-import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
-interface WebOptions extends Omit<ListenOptions, 'endsWaiting'> {
+interface WebOptions extends ListenOptions {
   readonly snapshot: () => Snapshot;
   readonly metrics: {
     /** Built without holding the event loop; in OpenMetrics with `open`. */
@@ -32,7 +31,7 @@ const HEADERS = {
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
 export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
-  const { addresses, close } = await openAll('web', { ...options, endsWaiting: true }, (address) =>
+  const { addresses, close } = await openAll('web', options, (address) =>
     createListener(pages, address.kind === 'tcp' ? address.host : ''),
   );
   return {

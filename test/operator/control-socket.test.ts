@@ -4,8 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ListenError } from '../../src/operator/listen.ts';
-import { placeSocket } from '../../src/operator/socket.ts';
+import { ListenError, placeSocket } from '../../src/operator/listen.ts';
 import { asker, createSpy, makeFolder, start } from './control-fixture.ts';
 
 const NOBODY = 65_534;
