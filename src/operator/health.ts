@@ -4,7 +4,7 @@ import { plain } from '../util/text.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 type Check = Readonly<ReturnType<typeof check>>;
-export type Verdict = ReturnType<typeof judgeReady>;
+export type Verdict = ReturnType<typeof verdictOf>;
 
 /** More markets than this are not listed one by one; those that fail come first. */
 const LISTED_MARKETS = 100;
@@ -13,20 +13,19 @@ const check = (name: string, isPassed: boolean, problem: string) => {
   return { name, failed: isPassed ? null : problem };
 };
 const loopCheck = (live: boolean) => check('loop', live, 'the keeper makes no progress');
+const isPassed = ({ failed }: Check): boolean => failed === null;
+const verdictOf = (name: string, checks: readonly Check[]) => ({ name, ok: checks.every(isPassed), checks });
 
-export function judgeLive({ live }: Snapshot): Verdict {
-  return { name: 'livez', ok: live, checks: [loopCheck(live)] };
-}
+export const judgeLive = ({ live }: Snapshot) => verdictOf('livez', [loopCheck(live)]);
 
 /** As the core says. Without the bots, for whoever starts them: all that is wanted is armed, or the exchange answers. */
-export function judgeReady(snapshot: Snapshot, withBots: boolean) {
+export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
   const living = livingOf(bots);
   const timers = snapshot.markets
     .filter(({ wanted, leaving, bot }) => wanted || (withBots && !leaving && living.has(bot)))
     .map(checkTimer);
-  const isFailing = ({ failed }: Check): boolean => failed !== null;
-  const worstFirst = timers.toSorted((one, other) => +isFailing(other) - +isFailing(one));
+  const worstFirst = timers.toSorted((one, other) => +isPassed(one) - +isPassed(other));
   const checks: Check[] = [
     loopCheck(live),
     check('running', phase === 'running', `the daemon is ${phase}`),
@@ -36,9 +35,10 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean) {
   ];
   const isAway = bases.every(({ used, up }) => !used || up === false);
   if (!withBots && nothingGuarded !== null) checks.push(check('exchange', !isAway, 'it does not answer'));
-  const isPassed = !checks.some(isFailing);
-  if (withBots && isPassed) checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
-  return { name: 'readyz', ok: withBots ? snapshot.ready : isPassed, checks };
+  // What the core has against it beside all that.
+  if (withBots && checks.every(isPassed))
+    checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
+  return verdictOf('readyz', checks);
 }
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
@@ -73,7 +73,7 @@ export function describeVerdict(verdict: Verdict, verbose: boolean): string {
   const { ok, checks } = verdict;
   if (ok && !verbose) return 'ok\n';
   const lines = checks
-    .filter(({ failed }) => verbose || failed !== null)
+    .filter((one) => verbose || !isPassed(one))
     .map(({ name, failed }) => (failed === null ? `[+]${name} ok` : `[-]${name} failed: ${plain(failed)}`));
   return `${[...lines, `${verdict.name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
 }
