@@ -5,7 +5,7 @@ import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core
 import type { MarketSnapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { counted, describeValue, listed } from '../util/text.ts';
+import { counted, describeValue, listed, plain } from '../util/text.ts';
 import { ControlRefusal, type ControlSources } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { talkOf } from './listen.ts';
@@ -75,14 +75,14 @@ type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
 interface Route {
   readonly path: string;
   readonly method: 'GET' | 'POST';
+  /** What the body may say, and of it `bot` in the query as well. */
   readonly keys: readonly Key[];
   readonly needs?: readonly Key[];
-  readonly ofBot?: boolean;
   readonly answer: Handler;
 }
 
 const word = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
-  return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer, ofBot: true };
+  return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer };
 };
 const command = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
   return { path, method: 'POST', keys: [...keys, 'reason'], answer };
@@ -99,7 +99,7 @@ const ROUTES: readonly Route[] = [
   command('/v1/reload', reload, 'waitSeconds'),
   command('/v1/log-level', setLogLevel, 'level', 'forSeconds'),
   { path: '/v1/status', method: 'GET', keys: [], answer: async ({ status }) => [200, await status()] },
-  { path: '/v1/health', method: 'GET', keys: [], ofBot: true, answer: health },
+  { path: '/v1/health', method: 'GET', keys: ['bot'], answer: health },
 ];
 export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
 
@@ -126,7 +126,7 @@ export function createRoutes(daemon: ControlSources) {
       ...request.origin,
       input: (request.body ?? {}) as Input,
       queried: (request.query as { bot?: string }).bot,
-      sender: oneLine(request.headers['user-agent']),
+      sender: plain(request.headers['user-agent'] ?? '') || null,
     };
     // In the next turn it is known whether something unreadable followed in the same bytes.
     if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
@@ -140,17 +140,13 @@ export function createRoutes(daemon: ControlSources) {
   };
   return (app: FastifyInstance): void => {
     for (const route of ROUTES) {
-      const { path, method, keys, needs = [], ofBot: hasBot = false } = route;
+      const { path, method, keys, needs = [] } = route;
       const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
-      const schema = { ...body, querystring: objectOf(hasBot ? ['bot'] : [], []) };
+      const queried = keys.filter((key) => key === 'bot');
+      const schema = { ...body, querystring: objectOf(queried, []) };
       app.route({ method, url: path, schema, handler: (request, reply) => handle(route, request, reply) });
     }
   };
-}
-
-function oneLine(text: string | undefined): string | null {
-  const shown = text?.replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
-  return shown === undefined || shown === '' ? null : shown;
 }
 
 function objectOf(keys: readonly Key[], required: readonly Key[]) {

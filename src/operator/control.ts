@@ -49,7 +49,6 @@ export function startControl(options: ControlOptions) {
 
 function createListener(options: ControlOptions, address: ListenAddress, openTo: () => string) {
   const { sources } = options;
-  const isLocal = address.kind === 'tcp' && isLoopback(address.host.toLowerCase());
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
     if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
     const withToken = options.token() === null ? '' : ', with the token';
@@ -83,7 +82,7 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    checkSender(request.headers, address, isLocal, options.token);
+    checkSender(request.headers, address, options.token());
     void reply.removeHeader('connection');
     checkPath(request);
     void reply.headers(HEADERS);
@@ -115,20 +114,18 @@ function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): v
   const talk = talkOf(socket);
   const code = codeOf(error);
   if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
-  const {
-    code: reason,
-    message,
-    status,
-  } = asRefusal(error, ['malformed_request', 'the request cannot be read as HTTP']);
-  if (!talk.broken) onRefused(reason);
+  const refusal = asRefusal(error, ['malformed_request', 'the request cannot be read as HTTP']);
+  if (!talk.broken) onRefused(refusal.code);
   const isFirst = !talk.broken && !talk.hasBegun;
   talk.broken = true;
   // An answer now would be taken for that of the request before it.
   if (!isFirst) return void socket.destroy();
-  const body = errorBody(reason, message);
+  const body = errorBody(refusal.code, refusal.message);
   const headers = { ...HEADERS, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  socket.write([`HTTP/1.1 ${status} ${reason.replaceAll('_', ' ')}`, ...lines, '', body].join('\r\n'));
+  socket.write(
+    [`HTTP/1.1 ${refusal.status} ${refusal.code.replaceAll('_', ' ')}`, ...lines, '', body].join('\r\n'),
+  );
   socket.destroySoon();
 }
 
@@ -159,12 +156,7 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
  * name of its own for 127.0.0.1. An address that other hosts reach has names that nobody knows here: there the token
  * decides, and it is always asked for.
  */
-function checkSender(
-  headers: IncomingHttpHeaders,
-  address: ListenAddress,
-  isLocal: boolean,
-  token: () => string | null,
-): void {
+function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: string | null): void {
   const site = headers['sec-fetch-site'];
   if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
     const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
@@ -172,13 +164,13 @@ function checkSender(
   }
   // The permissions of the file decide who may use a Unix socket.
   if (address.kind === 'unix') return;
+  const isLocal = isLoopback(address.host);
   const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '') ?? '';
   if (isLocal && ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name)) {
     const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
     throw new ControlRefusal('wrong_host', text);
   }
-  const wanted = token();
-  if (wanted !== null || !isLocal) checkToken(headers.authorization, wanted);
+  if (token !== null || !isLocal) checkToken(headers.authorization, token);
 }
 
 /** Without a token nothing fits. */
