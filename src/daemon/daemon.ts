@@ -247,9 +247,9 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
 async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
   const { clock, inForce, telling } = parts;
   const { config } = parts.loaded;
-  const { metrics, recent, cancellations } = telling;
-  const mostConnections = connectionsPerListener(config, telling.log);
-  const lists = { recentEvents: recent.list, cancellations: cancellations.list };
+  const { log, metrics, cancellations } = telling;
+  const mostConnections = connectionsPerListener(config, log);
+  const lists = { recentEvents: log.recent, cancellations: cancellations.list };
   const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;

@@ -16,14 +16,7 @@ import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
 import { boundLists, momentText } from '../telemetry/events.ts';
-import {
-  createLog,
-  createRecentEvents,
-  type Log,
-  type LogOptions,
-  type RecentEvents,
-  tellNotices,
-} from '../telemetry/log.ts';
+import { createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
 import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
 import { counted, listed } from '../util/text.ts';
@@ -55,9 +48,8 @@ export function createTelling(options: TellingOptions) {
     onLine: (level) => metrics.logMessages.inc({ level }),
     onDrop: () => metrics.logDropped.inc(),
   });
-  const recent = createRecentEvents();
   const cancellations = createCancellations();
-  const operations = createOperations({ log, metrics, recent, clock });
+  const operations = createOperations({ log, metrics, clock });
   const levels = createLogLevels(clock, log, operations, levelOf(config));
   const notifying = createNotifying({
     clock,
@@ -68,12 +60,11 @@ export function createTelling(options: TellingOptions) {
     pings: createPoster(clock),
     onFailure: (what) => metrics.notifyFailures.inc({ what }),
   });
-  const tell = tellNotices(log.logger, recent, bases);
+  const tell = tellNotices(log, bases);
   const observers: readonly Observer[] = [metrics.observe, cancellations.observe, tell, notifying.observe];
   return {
     log,
     metrics,
-    recent,
     cancellations,
     operations,
     levels,
@@ -187,7 +178,6 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
 interface OperationsParts {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'reloadSucceeded' | 'reloadFailed' | 'controlRefused'>;
-  readonly recent: Pick<RecentEvents, 'add'>;
   readonly clock: Clock;
 }
 
@@ -202,15 +192,13 @@ const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has 
 export type ReloadTrigger = keyof typeof TRIGGER;
 
 /** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
-export function createOperations({ log, metrics, recent, clock }: OperationsParts) {
+export function createOperations({ log, metrics, clock }: OperationsParts) {
   const { logger } = log;
   let rejected: string | null = null;
   /** When a reason was said, and how often more since then. */
   const refusals = new Map<string, { readonly saidMs: number; more: number }>();
   const say = (event: string, given: object, msg: string, level: EventLevel = 'info'): void => {
-    const fields = boundLists(given);
-    recent.add({ level, event, market: null, msg, fields }, clock.now());
-    logger[level]({ event, ...fields }, msg);
+    log.tell({ level, event, market: null, msg, fields: boundLists(given) });
   };
   const readWell = (event: string, what: string) => (trigger: ReloadTrigger, hash: string) => {
     rejected = null;

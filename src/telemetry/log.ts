@@ -14,6 +14,9 @@ const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR
 
 const ERROR_LEVEL = 50;
 
+/** A person reads no more of the recent events. */
+const MOST_RECENT = 100;
+
 /** So many lines of one event are written in a window; one more line sums up the others. */
 const BURST = 10;
 const BURST_WINDOW_MS = 10_000;
@@ -103,7 +106,20 @@ export function createLog(options: LogOptions) {
     },
     stream,
   ) as LevelLogger;
-  return { logger, flush: sink.flush };
+  const events: RecentEvent[] = [];
+  return {
+    logger,
+    flush: sink.flush,
+    /** Writes a line, and keeps it for the page where a person would want to read it (level info and above). */
+    tell: ({ level, event, market, msg, fields }: EventLine): void => {
+      logger[level]({ event, ...fields }, msg);
+      if (level === 'debug') return;
+      events.unshift({ atWallMs: clock.now().wallMs, level, event, market, text: msg });
+      if (events.length > MOST_RECENT) events.pop();
+    },
+    /** The last events, the newest first. */
+    recent: (): readonly RecentEvent[] => [...events],
+  };
 }
 
 /** Waiting lines may take up this much; beyond it new ones are dropped. */
@@ -198,25 +214,6 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
 const SECRET_FIELDS =
   /("(?:(?:x-txc-|api[-_]?)?(?:apikey|key|secret|payload|signature)|authorization)":)"(?:[^"\\]|\\.)*"/gi;
 
-/** A person reads no more of them. */
-const MOST_RECENT = 100;
-
-export type RecentEvents = ReturnType<typeof createRecentEvents>;
-
-/** Keeps the last events that a person would want to read (level info and above). */
-export function createRecentEvents() {
-  const events: RecentEvent[] = [];
-  return {
-    add({ level, event, market, msg }: EventLine, now: Instant): void {
-      if (level === 'debug') return;
-      events.unshift({ atWallMs: now.wallMs, level, event, market, text: msg });
-      if (events.length > MOST_RECENT) events.pop();
-    },
-    /** The newest first. */
-    list: (): readonly RecentEvent[] => [...events],
-  };
-}
-
 /** How many lines of one event there were, and those that one line sums up later. */
 interface Flood {
   readonly sinceMs: number;
@@ -230,21 +227,16 @@ const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
  * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
  * Of a flood of one event ten lines in ten seconds are written, and then one that names up to 500 markets of the others.
  */
-export function tellNotices(logger: Logger, recent: RecentEvents, bases: readonly string[]): Observer {
+export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Observer {
   const floods = new Map<string, Flood>();
-  const write = ({ level, event, msg, fields }: EventLine): void => logger[level]({ event, ...fields }, msg);
-  const tell = (line: EventLine, now: Instant): void => {
-    write(line);
-    recent.add(line, now);
-  };
-  const sumUp = (flood: Flood, now: Instant): void => {
-    if (flood.more.length > 0) tell(repeatsOf(flood.more), now);
+  const sumUp = (flood: Flood): void => {
+    if (flood.more.length > 0) tell(repeatsOf(flood.more));
     flood.more = [];
   };
-  const sumUpAll = (now: Instant, isOver: (flood: Flood) => boolean): void => {
+  const sumUpAll = (isOver: (flood: Flood) => boolean): void => {
     for (const [event, flood] of floods) {
       if (!isOver(flood)) continue;
-      sumUp(flood, now);
+      sumUp(flood);
       floods.delete(event);
     }
   };
@@ -255,22 +247,22 @@ export function tellNotices(logger: Logger, recent: RecentEvents, bases: readonl
     flood.lines += 1;
     if (flood.lines <= BURST) return false;
     flood.more.push(line);
-    if (flood.more.length >= COLLECTED) sumUp(flood, now);
+    if (flood.more.length >= COLLECTED) sumUp(flood);
     return true;
   };
   return (notice, now) => {
-    if (floods.size > 0) sumUpAll(now, ({ sinceMs }) => now.monoMs - sinceMs >= BURST_WINDOW_MS);
+    if (floods.size > 0) sumUpAll(({ sinceMs }) => now.monoMs - sinceMs >= BURST_WINDOW_MS);
     const level = levelOf(notice);
     // Most notices are renewals: no sentence is made for them.
     if (level === 'debug' && !logger.isLevelEnabled(level)) return;
     if (notice.kind === 'stopped') {
-      sumUpAll(now, () => true);
-      for (const line of describeLeft(notice, now)) write(line);
+      sumUpAll(() => true);
+      // Not for the page: they would push everything else out.
+      for (const left of describeLeft(notice, now))
+        logger[left.level]({ event: left.event, ...left.fields }, left.msg);
     }
     const line = describeNotice(notice, bases, now);
-    if (level === 'debug') write(line);
-    else if (isCollected(line, now)) write({ ...line, level: 'debug' });
-    else tell(line, now);
+    tell(level !== 'debug' && isCollected(line, now) ? { ...line, level: 'debug' } : line);
   };
 }
 

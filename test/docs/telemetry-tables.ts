@@ -123,21 +123,18 @@ function eventTable(): string {
   );
 }
 
-/** One line of each operation, as the recent events are given it. */
+/** One line of each operation, as the log is told it. */
 function linesOfOperations(now: Instant): EventLine[] {
   const lines: EventLine[] = [];
   const clock: Clock = { now: () => now, after: () => () => {} };
-  const operations = createOperations({
+  const log = createLog({
+    level: 'info',
+    format: 'json',
     clock,
-    log: createLog({
-      level: 'info',
-      format: 'json',
-      clock,
-      write: (bytes, done) => setImmediate(() => done(null, bytes.length)),
-    }),
-    metrics: metricsOf(),
-    recent: { add: (line) => lines.push(line) },
+    write: (bytes, done) => setImmediate(() => done(null, bytes.length)),
   });
+  const tell = (line: EventLine) => void lines.push(line);
+  const operations = createOperations({ clock, log: { ...log, tell }, metrics: metricsOf() });
   operations.commanded({
     command: 'disarm',
     markets: ['BTC_USDT'],

@@ -75,7 +75,7 @@ test('an outage of a thousand markets takes tens of lines, and every market that
   });
   expect(lapsed.toSorted()).toEqual(names.toSorted());
   expect(Math.max(...lines.map((line) => JSON.stringify(line).length))).toBeLessThan(10_000);
-  expect(log.recent.list().map(({ event }) => event)).toContain('outage-ended');
+  expect(log.recent().map(({ event }) => event)).toContain('outage-ended');
 });
 
 test('a stop that leaves ten thousand timers names each, in lines that a journal takes', async () => {
@@ -103,13 +103,13 @@ test('recent events are what a person wants to read, the newest first, and no mo
   for (const [index, notice] of Object.values(EVERY_NOTICE).entries())
     log.observe(notice, { ...log.clock.now(), wallMs: index });
   for (let index = 0; index < 100; index += 1) log.observe(EVERY_NOTICE.renewed, log.clock.now());
-  const events = log.recent.list();
+  const events = log.recent();
   expect(events[0]).toMatchObject({ event: 'stopped', level: 'error', market: null });
   expect(events[1]).toMatchObject({ event: 'deleted', level: 'info', market: 'BTC_USDT' });
   expect(events.filter(({ level }) => level === 'debug')).toEqual([]);
   for (let index = 0; index < 200; index += 1)
     log.observe(EVERY_NOTICE.lapsed, { ...log.clock.now(), monoMs: index * 20_000 });
-  expect(log.recent.list()).toHaveLength(100);
+  expect(log.recent()).toHaveLength(100);
 });
 
 test('secrets do not come out, however they get into a line', async () => {

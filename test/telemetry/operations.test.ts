@@ -11,7 +11,7 @@ const PROBLEM = 'killswitchd.yaml:3: timeoutSeconds: found 4; allowed are 5 to 6
 /** Log, metrics and recent events as the daemon has them. */
 function start(level: LogLevel = 'info') {
   const log = record({ level, onLine: (of) => metrics.logMessages.inc({ level: of }) });
-  const { clock, recent } = log;
+  const { clock } = log;
   const controlReasons = ['foreign_origin', 'unauthorised'];
   const metrics = metricsOf({ bases: BASES, controlReasons, configHash: '0000000000ff0000', clock });
   const figures = async (...names: readonly string[]) => {
@@ -28,7 +28,7 @@ function start(level: LogLevel = 'info') {
     metrics,
     figures,
     reloads,
-    operations: createOperations({ log, metrics, recent, clock }),
+    operations: createOperations({ log, metrics, clock }),
   };
 }
 
@@ -44,7 +44,7 @@ test('a rejected reload is an error with every mistake, on the log, the status p
   const msg = `${kept} 2 mistakes: (1) ${PROBLEM} (2) second mistake`;
   const line = { level: 'error', event: 'reload-rejected', trigger: 'signal', problems, msg };
   expect(await daemon.lines()).toMatchObject([line]);
-  expect(daemon.recent.list()[0]).toMatchObject({ event: 'reload-rejected', level: 'error', market: null });
+  expect(daemon.recent()[0]).toMatchObject({ event: 'reload-rejected', level: 'error', market: null });
   // What is in force is what was.
   expect(await daemon.reloads()).toEqual([0, 1, 1, 0xff, AT / 1000]);
 });
@@ -63,7 +63,7 @@ test.each(['reloadApplied', 'reloadUnchanged'] as const)(
 test('a file that stays wrong is one error, not one for every look at it; a person who asks is always told', async () => {
   for (let look = 0; look < 20; look += 1) daemon.operations.reloadRejected('poll', [PROBLEM]);
   expect(await daemon.lines()).toHaveLength(1);
-  expect(daemon.recent.list()).toHaveLength(1);
+  expect(daemon.recent()).toHaveLength(1);
   daemon.operations.reloadRejected('command', [PROBLEM]);
   daemon.operations.reloadRejected('poll', ['another mistake']);
   daemon.operations.reloadUnchanged('poll', 'ff');

@@ -1,6 +1,6 @@
 import { createSystemClock } from '../../src/clock.ts';
 import type { Clock } from '../../src/ports.ts';
-import { createLog, createRecentEvents, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
+import { createLog, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
 
 const real = createSystemClock();
 /** Unix milliseconds at which a test begins. */
@@ -28,13 +28,11 @@ export function record(options: Partial<LogOptions> = {}) {
     await log.flush(1000);
     return text;
   };
-  const recent = createRecentEvents();
   return {
     ...log,
     clock,
-    recent,
     read,
-    observe: tellNotices(log.logger, recent, BASES),
+    observe: tellNotices(log, BASES),
     pass: (ms: number) => {
       atMs += ms;
     },
