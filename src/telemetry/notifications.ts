@@ -222,20 +222,10 @@ export function createNotifying(options: NotifyingOptions) {
   };
 }
 
-/** Posts a message: why it was not taken, and whether trying again is of no use; null where it was. */
-async function postOnce(
-  { messages, onFailure }: NotifyingOptions,
-  { url, format, name }: NotifySettings,
-  message: Message,
-  withinMs: number,
-  signal?: AbortSignal,
-) {
-  if (url === null) return null;
-  const posted = await messages.post(url, formatMessage(message, format, name), withinMs, signal);
-  if (wasTaken(posted)) return null;
-  if (signal?.aborted !== true) onFailure('message');
+/** Why a post was not taken: an `AbortError` where trying again is of no use. */
+function flawOf(event: string, posted: Posted): Error {
   const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
-  return { problem: `${message.event}: ${sayPosted(posted)}`, isFinal };
+  return new (isFinal ? AbortError : Error)(`${event}: ${sayPosted(posted)}`);
 }
 
 /**
@@ -248,35 +238,40 @@ function createMessages(
   current: { readonly notify: NotifySettings },
   tell: (problem: string | null) => void,
 ) {
-  const { clock } = options;
+  const { clock, messages, onFailure } = options;
   const waiting = createWaiting(options.bases);
   const closing = new AbortController();
+  const { signal } = closing;
   let cancelNext: Cancel | null = null;
   let sending: Promise<void> | null = null;
   /** Not before then, on the monotonic clock, does the next message leave. */
   let nextFromMs = 0;
 
-  async function attempt(message: Message): Promise<void> {
-    const flaw = await postOnce(options, current.notify, message, POST_MS, closing.signal);
-    if (flaw === null) return;
-    const { problem, isFinal } = flaw;
-    if (!isFinal && !closing.signal.aborted) tell(`${problem}; it is tried again`);
-    throw isFinal ? new AbortError(problem) : new Error(problem);
+  /** Rejects where it was not taken. */
+  async function post(pending: Pending, withinMs: number, ends?: AbortSignal): Promise<void> {
+    const { url, format, name } = current.notify;
+    if (url === null) return;
+    const body = formatMessage(messageOf(pending), format, name);
+    const posted = await messages.post(url, body, withinMs, ends);
+    if (wasTaken(posted)) return;
+    if (ends?.aborted !== true) onFailure('message');
+    throw flawOf(pending.event, posted);
   }
+  const onFailedAttempt = ({ error }: { error: Error }) => tell(`${error.message}; it is tried again`);
   async function sendNext(): Promise<void> {
     const next = waiting.take();
     if (next === null) return;
     try {
-      await pRetry(() => attempt(messageOf(next)), { ...BACKOFF, signal: closing.signal });
+      await pRetry(() => post(next, POST_MS, signal), { ...BACKOFF, signal, onFailedAttempt });
       if (current.notify.url !== null) tell(null);
     } catch (error) {
       // `close` posts it once more.
-      if (closing.signal.aborted) return waiting.restore(next);
+      if (signal.aborted) return waiting.restore(next);
       tell(error instanceof Error ? error.message : String(error));
     }
   }
   function plan(): void {
-    if (sending !== null || closing.signal.aborted) return;
+    if (sending !== null || signal.aborted) return;
     const pauseMs = nextFromMs - clock.now().monoMs;
     cancelNext ??= clock.after(Math.max(GATHER_MS, pauseMs), () => {
       cancelNext = null;
@@ -303,8 +298,7 @@ function createMessages(
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
         const leftMs = untilMs - clock.now().monoMs;
         if (leftMs <= 0) return;
-        const flaw = await postOnce(options, current.notify, messageOf(one), leftMs);
-        if (flaw !== null) tell(flaw.problem);
+        await post(one, leftMs).catch((error: Error) => tell(error.message));
       }
     },
   };
