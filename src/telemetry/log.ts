@@ -23,11 +23,9 @@ const BURST_WINDOW_MS = 10_000;
 /** Lines summed up by one line of `repeats`, which names their markets. */
 const COLLECTED = 500;
 
+type Written = [error: NodeJS.ErrnoException | null, taken: number];
 /** Writes bytes somewhere and says how many were taken. `done` is called exactly once, never synchronously. */
-export type Write = (
-  bytes: Uint8Array,
-  done: (error: NodeJS.ErrnoException | null, taken: number) => void,
-) => void;
+export type Write = (bytes: Uint8Array, done: (...written: Written) => void) => void;
 
 export function writerTo(descriptor: number): Write {
   return (bytes, done) => writeFd(descriptor, bytes, done);
@@ -145,57 +143,53 @@ type Sink = ReturnType<typeof createSink>;
 export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
   const waiting: string[] = [];
   let waitingChars = 0;
-  let isWriting = false;
-  let cancelAgain: Cancel = () => {};
+  let writing: Promise<void> | null = null;
+  let cancelPause: Cancel = () => {};
   let isGone = false;
   let isFailing = false;
   let dropped = 0;
-  const whenIdle: (() => void)[] = [];
 
   const drop = (): void => {
     dropped += 1;
     onDrop();
   };
-  const becomeIdle = (): void => {
-    isWriting = false;
-    for (const resolve of whenIdle.splice(0)) resolve();
-  };
   const giveUp = (): void => {
     isGone = true;
-    cancelAgain();
+    cancelPause();
     for (const _line of waiting.splice(0)) drop();
-    becomeIdle();
   };
-  const writeWaiting = (): void => {
-    if (waiting.length === 0) return becomeIdle();
-    isWriting = true;
-    waitingChars = 0;
-    push(Buffer.from(waiting.splice(0).join('')));
-  };
-  const again = (code: string | undefined, bytes: Uint8Array): void => {
-    const isFull = code === 'EAGAIN' || code === 'EINTR';
-    isFailing ||= !isFull;
-    if (GONE.has(code)) giveUp();
-    else cancelAgain = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(bytes));
-  };
-  const push = (bytes: Uint8Array): void =>
-    write(bytes, (error, taken) => {
-      if (isGone) return;
-      if (error !== null) return again(error.code, bytes);
-      if (taken < bytes.length) return push(bytes.subarray(taken));
+  const writeOnce = (bytes: Uint8Array) =>
+    new Promise<Written>((resolve) => write(bytes, (...written) => resolve(written)));
+  const writeWaiting = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      let bytes = Buffer.from(waiting.splice(0).join(''));
+      waitingChars = 0;
+      while (bytes.length > 0) {
+        const [error, taken] = await writeOnce(bytes);
+        if (isGone) return;
+        bytes = bytes.subarray(taken);
+        if (error === null) continue;
+        if (GONE.has(error.code)) return giveUp();
+        const isFull = error.code === 'EAGAIN' || error.code === 'EINTR';
+        isFailing ||= !isFull;
+        await new Promise<void>((resolve) => {
+          cancelPause = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, resolve);
+        });
+      }
       isFailing = false;
       const lost = dropped;
       dropped = 0;
       if (lost > 0) onRoom?.(lost);
-      writeWaiting();
-    });
+    }
+    writing = null;
+  };
   return {
     /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
     write(line: string): void {
       if (isGone || waitingChars + line.length > LIMIT_CHARS) return drop();
       waiting.push(line);
       waitingChars += line.length;
-      if (!isWriting) writeWaiting();
+      writing ??= writeWaiting();
     },
     /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
     isFailing: () => isFailing || dropped > 0,
@@ -204,8 +198,8 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
      * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
      */
     flush: async (withinMs: number): Promise<void> => {
-      const idle = new Promise<true>((resolve) => whenIdle.push(() => resolve(true)));
-      if (isWriting && (await within(clock, withinMs, idle)) === null) giveUp();
+      const written = writing?.then(() => true) ?? Promise.resolve(true);
+      if ((await within(clock, withinMs, written)) === null) giveUp();
     },
   };
 }
