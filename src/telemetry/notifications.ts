@@ -143,13 +143,8 @@ interface SecretUrl {
 
 export interface Poster {
   /** Posts a body as JSON, or asks for the address where there is none. Never rejects. */
-  readonly post: (
-    url: SecretUrl,
-    body: string | null,
-    withinMs: number,
-    signal?: AbortSignal,
-  ) => Promise<Posted>;
-  readonly close: () => Promise<void>;
+  post(url: SecretUrl, body: string | null, withinMs: number, signal?: AbortSignal): Promise<Posted>;
+  close(): Promise<void>;
 }
 
 interface NotifyingOptions {
