@@ -116,3 +116,11 @@ test('a slow answer gives its place to the attempt that may still save the timer
   const attempts = driver.of('AAA', 40_001).filter(({ atMs }) => atMs < deadlineMs);
   expect(attempts).toHaveLength(1);
 });
+
+test('several answers of 429 within a second stretch the cadence once', () => {
+  const driver = createDriver({ markets: many(20, 5), nonce: 'window' });
+  driver.arm();
+  driver.suffer(900, THROTTLED);
+  expect(driver.notices('attempt-failed').length).toBeGreaterThan(10);
+  expect(driver.notices('throttled').map(({ factor }) => factor)).toEqual([1.5]);
+});
