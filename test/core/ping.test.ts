@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver, type Driver, NOT_SENT, ping } from './driver.ts';
+import { armed, createDriver, type Driver, NOT_SENT, ping } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
 
@@ -53,4 +53,13 @@ test('pings of an address that nobody configured are nothing', () => {
   const driver = createDriver();
   driver.tick();
   expect(ping(driver, true, 7).filter(({ kind }) => kind === 'notice')).toEqual([]);
+});
+
+test('a ping that is given up after a newer one was answered is counted, and no news', () => {
+  const driver = armed();
+  ping(driver, true);
+  driver.wait(1000);
+  driver.feed({ kind: 'pinged', base: 0, ok: false, latencyMs: 3000, reason: 'timeout', detail: 'no pong' });
+  expect(driver.notices('pinged').at(-1)).toMatchObject({ ok: false, changed: false });
+  expect(driver.look().bases[0]?.up).toBe(true);
 });
