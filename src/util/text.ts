@@ -12,17 +12,21 @@ const LONGEST_LINE = 300;
 /** Makes a text fit for a log line or an answer. */
 export type Redact = (text: string) => string;
 
-/** The text without the secrets of at least 8 characters: as they are, inside quotes, and as a part of an address. */
+/** The text without the secrets of at least 8 characters: as they are, inside quotes, and percent-encoded in part. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter(({ length }) => length >= SHORTEST_SECRET)
-    .flatMap((secret) => [
-      secret,
-      JSON.stringify(secret).slice(1, -1),
-      encodeURIComponent(secret.toWellFormed()),
-    ])
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
     .toSorted((one, other) => other.length - one.length)
-    .reduce((clean, form) => clean.replaceAll(form, REDACTED), text);
+    .reduce((clean, form) => clean.replaceAll(text.includes('%') ? inAddress(form) : form, REDACTED), text);
+}
+
+function inAddress(text: string): RegExp {
+  const source = text.replaceAll(/[^A-Za-z0-9]/gu, (character) => {
+    const percent = Buffer.from(character).toString('hex').replaceAll(/../g, '%$&');
+    return `(?:\\${character}|${percent})`;
+  });
+  return new RegExp(source, 'gi');
 }
 
 /** What stands where a secret fit for a header should, without showing any of it; null where it is fit. */

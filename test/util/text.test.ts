@@ -27,6 +27,21 @@ test('a secret is found inside quotes and inside an address, too; one of less th
 });
 
 test.each([
+  ['the URL class', (secret: string) => new URL(`https://host/?q=${secret}`).href],
+  ['a form', (secret: string) => `https://host/?${new URLSearchParams({ q: secret }).toString()}`],
+  ['lower case', (secret: string) => `https://host/?q=${secret.replace('/', '%2f').replace('!', '%21')}`],
+])('a secret is found as %s percent-encodes it', (_who, encode) => {
+  const secret = `it's/"5~3%4!`;
+  expect(hideSecrets(encode(secret), [secret])).toBe('https://host/?q=[redacted]');
+  expect(hideSecrets(JSON.stringify(encode(secret)), [secret])).toBe('"https://host/?q=[redacted]"');
+});
+
+test('a text that is almost a percent-encoded secret is looked through in no time', { timeout: 2000 }, () => {
+  const text = '%27'.repeat(60);
+  expect(hideSecrets(text, [`${"'".repeat(24)}x`])).toBe(text);
+});
+
+test.each([
   ['localhost LOCALHOST 127.0.0.1 127.8.9.10 ::1 [::1] ::ffff:127.0.0.1', true],
   ['0.0.0.0 :: 10.0.0.7 127.0.0.1.example.com 127.1 localhost.example ::ffff:10.0.0.7', false],
 ])('%s are reached by this host only: %s', (hosts, isHere) => {
