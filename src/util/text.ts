@@ -74,13 +74,10 @@ export function listed(names: readonly string[], most = 20): string {
   return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** IMF-fixdate, the one form in which servers may send a date (RFC 9110 5.6.7). */
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-
-/** Unix milliseconds of an HTTP `Date` header; null for anything else. */
+/** Unix milliseconds of an HTTP `Date` header in IMF-fixdate, as servers send it (RFC 9110 5.6.7); null for anything else. */
 export function parseHttpDate(text: string): number | null {
-  const ms = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(ms) ? null : ms;
+  const ms = Date.parse(text);
+  return ms >= 0 && httpDate(ms) === text ? ms : null;
 }
 
 /** Unix milliseconds as a `Date` header. */
