@@ -264,11 +264,10 @@ function keysOf(node: SchemaNode, path: readonly string[]): string[] {
     const at = [...path, key];
     const allowed = inner.enum === undefined ? [] : [`Allowed: ${inner.enum.map(String).join(', ')}.`];
     const fallback = inner.default === undefined ? [] : [`Default: ${JSON.stringify(inner.default)}.`];
-    const market = inner.items?.anyOf?.find(({ properties }) => properties !== undefined);
     return [
       ...entry(at.join('.'), [inner.description ?? '', ...allowed, ...fallback].join(' ')),
       ...keysOf(inner, at),
-      ...(market === undefined ? [] : keysOf(market, [...path, `${key}[]`])),
+      ...keysOf(inner.items ?? {}, [...path, `${key}[]`]),
     ];
   });
 }

@@ -77,7 +77,8 @@ export const firstOf = (names: readonly string[]) =>
 /** What a schema node allows, in words. */
 export function describeAllowed(node: SchemaNode): string {
   if (node.enum !== undefined) return node.enum.join(', ');
-  if (node.anyOf !== undefined) return node.anyOf.map(describeAllowed).join(', or ');
+  if (typeof node.type === 'object')
+    return node.type.map((type) => describeAllowed({ ...node, type })).join(', or ');
   if (node.items?.enum !== undefined) return `a list of one or more of ${describeAllowed(node.items)}`;
   const { type = '', minimum, maximum, properties = {}, examples: [example] = [] } = node;
   const bounds = minimum === undefined || maximum === undefined ? '' : ` from ${minimum} to ${maximum}`;

@@ -4,12 +4,12 @@ import { MARKET_PATTERN } from '../util/nearest.ts';
 
 /** What the checks and messages read of a JSON Schema node. */
 export interface SchemaNode {
-  readonly type?: string;
+  /** A list for a value that may take several forms; each keyword is about one of them. */
+  readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly minimum?: number;
   readonly maximum?: number;
   readonly items?: SchemaNode;
-  readonly anyOf?: readonly SchemaNode[];
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly default?: unknown;
   readonly examples?: readonly unknown[];
@@ -54,7 +54,7 @@ const orderTypes = key({
 const marketName = key({ type: 'string', pattern: MARKET_PATTERN, examples: ['BTC_USDT'] })`
   Name of the market at the exchange: BASE_QUOTE.`;
 
-const market = section('A market with settings of its own.', {
+const market = section('A market: its name, or a section with settings of its own.', {
   market: marketName,
   timeoutSeconds: key({ type: 'integer', minimum: 5, maximum: 600, examples: [60] })`
     Timeout of this market, whole seconds; else defaults.timeoutSeconds.`,
@@ -103,7 +103,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
   }),
   markets: key({
     type: 'array',
-    items: { anyOf: [marketName, { ...market, required: ['market'] }] },
+    items: { ...marketName, ...market, type: ['string', 'object'], required: ['market'] },
     minItems: 1,
     examples: [['BTC_USDT', { market: 'ETH_USDT', timeoutSeconds: 30 }]],
   })`

@@ -35,7 +35,7 @@ type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 export function validate(values: Tree, rules: Rules): { values: Tree; mistakes: readonly Mistake[] } {
   const first = check(values, rules);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
-  const mistakes = withoutOtherForms(first.violations).flatMap((one) => explain(one, rules) ?? []);
+  const mistakes = first.violations.flatMap((one) => explain(one, rules) ?? []);
   const left = structuredClone(values);
   for (const { path } of mistakes) takeOut(left, path);
   return { values: check(left, rules).values, mistakes };
@@ -68,22 +68,6 @@ function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violation
     if (violations === undefined) throw error;
     return { values: data, violations };
   }
-}
-
-/** Of a value that may take several forms (a market) only what is wrong with the form it was written in. */
-function withoutOtherForms(violations: readonly Violation[]): Violation[] {
-  const unions = new Map(
-    violations.filter(({ keyword }) => keyword === 'anyOf').map((one) => [one.instancePath, one]),
-  );
-  const unionAround = (path: string): Violation | undefined =>
-    path === '' ? undefined : (unions.get(path) ?? unionAround(path.slice(0, path.lastIndexOf('/'))));
-  return violations.filter((one) => {
-    const union = unionAround(one.instancePath);
-    if (union === undefined) return true;
-    const formIsKnown = typeof union.data === 'string' || isRecord(union.data);
-    if (one === union) return !formIsKnown;
-    return formIsKnown && (one.instancePath !== union.instancePath || one.keyword !== 'type');
-  });
 }
 
 function explain({ instancePath, keyword, params, parentSchema, data }: Violation, rules: Rules) {

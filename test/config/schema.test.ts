@@ -15,7 +15,7 @@ function properties(node: SchemaNode, path: string): [string, SchemaNode][] {
     [`${path}${key}`, property],
     ...properties(property, `${path}${key}.`),
   ]);
-  const branches = [...(node.anyOf ?? []), ...(node.items === undefined ? [] : [node.items])];
+  const branches = node.items === undefined ? [] : [node.items];
   return [...own, ...branches.flatMap((branch) => properties(branch, `${path}[].`))];
 }
 

@@ -7,7 +7,6 @@ import { code, table } from './markdown.ts';
 interface Node extends SchemaNode {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Node>>;
-  readonly anyOf?: readonly Node[];
   readonly items?: Node;
 }
 
@@ -48,8 +47,7 @@ function variableOf(key: string): string {
 
 const KEY_ROWS = Object.entries(SECTIONS).flatMap(([name, node]) => {
   if (name === '$schema') return [];
-  const market = node.items?.anyOf?.find(({ properties }) => properties !== undefined);
-  if (market?.properties !== undefined) return keyRows(`${name}[].`, market.properties);
+  if (node.items?.properties !== undefined) return keyRows(`${name}[].`, node.items.properties);
   return node.properties === undefined ? keyRows('', { [name]: node }) : keyRows(`${name}.`, node.properties);
 });
 
