@@ -64,16 +64,14 @@ export function createReloading(daemon: Running) {
     const { refusals, added, removed, moved, changed, same } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
     secrets = lookAtSecrets(next);
-    if (same) {
-      operations.reloadUnchanged(trigger, hashOf(next));
-      return { kind: 'unchanged' };
+    if (!same) {
+      telling.follow(next);
+      guard.replaceSecrets(next);
+      inForce.follow(next);
     }
-    telling.follow(next);
-    guard.replaceSecrets(next);
-    inForce.follow(next);
-    poll.follow();
-    operations.reloadApplied(trigger, hashOf(next));
-    return { kind: 'applied', added, removed, moved, changed, progress: [] };
+    poll.took(loaded);
+    operations[same ? 'reloadUnchanged' : 'reloadApplied'](trigger, hashOf(next));
+    return same ? { kind: 'unchanged' } : { kind: 'applied', added, removed, moved, changed, progress: [] };
   }
   function reject(trigger: ReloadTrigger, found: readonly string[]): ReloadReport {
     const problems = found.map(hide);
@@ -107,7 +105,7 @@ export function createReloading(daemon: Running) {
   }
   return {
     reload,
-    watch: poll.follow,
+    watch: (): void => poll.took(daemon.loaded),
     stop(): void {
       over = true;
       poll.stop();
@@ -162,15 +160,15 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   let over = false;
   let isLooking = false;
   let cancel: Cancel = () => {};
-  /** The file as it was taken over or refused last; null after a time in which nobody looked. */
-  let taken = daemon.loaded.fileHash;
-  let seen = taken;
+  /** The file as it was taken over or refused last. */
+  let taken: string | null = null;
+  let seen: string | null = null;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
     isLooking = true;
     if (await filesAnswer()) await compare();
     isLooking = false;
-    follow();
+    wait();
   }
   async function compare(): Promise<void> {
     const found = look(config());
@@ -186,16 +184,19 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
     const nextMs = Math.max(pollMs, gapMs);
     retry = kind === 'rejected' ? { gapMs: nextMs, atMs: clock.now().monoMs + nextMs } : null;
   }
-  /** Waits for the next look as long as the configuration in force says: after each look, and after a reload. */
-  function follow(): void {
+  /** Waits for the next look as long as the configuration in force says. */
+  function wait(): void {
     const { pollSeconds } = config().reload;
     if (over || isLooking) return;
     cancel();
-    if (pollSeconds === 0) [taken, retry] = [null, null];
-    else cancel = clock.after(pollSeconds * 1000, () => void turn());
+    if (pollSeconds > 0) cancel = clock.after(pollSeconds * 1000, () => void turn());
   }
   return {
-    follow,
+    /** A file was taken over, at the start or by a reload that anybody asked for. */
+    took({ fileHash }: LoadedConfig): void {
+      [taken, seen, retry] = [fileHash, fileHash, null];
+      wait();
+    },
     stop(): void {
       over = true;
       cancel();

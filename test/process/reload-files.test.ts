@@ -204,6 +204,15 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     expect(daemon.logged('reload-rejected')).toEqual([]);
   });
 
+  test('is read again where it is put back right after a reload that somebody asked for', async (context) => {
+    const { exchange, daemon, write } = await play(context, { reload: { pollSeconds: 1 } });
+    write({ markets: [...MARKETS, 'CCC_USDT'] });
+    await reloadBySignal(daemon, 'reload-applied');
+    write({});
+    await exchange.event('timer-deleted', 10_000, ({ market }) => market === 'CCC_USDT');
+    expect(daemon.logged('reload-unchanged')).toEqual([]);
+  });
+
   test('is read again although it changed right after the looking was switched on or made quicker, and not while somebody still writes it', async (context) => {
     const { exchange, daemon, content, write } = await play(context, { reload: { pollSeconds: 0 } });
     const lookEvery = async (pollSeconds: number, markets: readonly string[]) => {
