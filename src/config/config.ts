@@ -6,7 +6,7 @@ import type { ListenAddress } from '../ports.ts';
 import { hashText, isRecord } from '../util/text.ts';
 import { firstOf } from './problem.ts';
 import { FileSchema, type LivenessMode, type Values } from './schema.ts';
-import type { Secret, Secrets, Shard } from './secrets.ts';
+import type { Secret, Secrets } from './secrets.ts';
 
 /** One market with everything that it inherits filled in. */
 export interface MarketConfig {
@@ -46,7 +46,7 @@ export interface Config extends Omit<Values, Replaced> {
 }
 
 /** The markets of one shard, in the order given. */
-export const marketsOf = ({ index, count }: Shard, markets: readonly MarketConfig[]) =>
+export const marketsOf = ({ index, count }: Values['shard'], markets: readonly MarketConfig[]) =>
   markets.filter(({ market }) => ownerOf(market, count) === index);
 
 /**

@@ -11,24 +11,16 @@ import {
   type Report,
   warningOfPlainHttp,
 } from './meaning.ts';
-import {
-  formatPath,
-  listProblems,
-  type Path,
-  type Place,
-  type Problem,
-  RANK,
-  showProblems,
-} from './problem.ts';
+import { formatPath, listProblems, type Path, type Place, type Problem } from './problem.ts';
 import {
   type Environment,
   findSecrets,
   findSharedKey,
+  readSecretFile,
   readTokenFile,
-  readUrlFile,
   type Secret,
 } from './secrets.ts';
-import { checkLayer, DEFAULTS, type Layer, layerOf, mergeLayers, type Said } from './validate.ts';
+import { checkLayer, DEFAULTS, type Layer, layerOf, mergeLayers } from './validate.ts';
 
 /** A configuration that can be used. */
 export interface LoadedConfig {
@@ -39,7 +31,7 @@ export interface LoadedConfig {
   /** Sentences about what is allowed and yet worth a thought. */
   readonly warnings: readonly string[];
   /** What each source says, the first of which wins key by key. */
-  readonly said: readonly Said[];
+  readonly said: readonly Pick<Layer, 'source' | 'values'>[];
 }
 
 export type Loaded =
@@ -98,7 +90,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
     return secret;
   };
   const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
-    readFrom(path, named, (url) => readUrlFile(url, (text) => findUrlFlaw(text, isTelegram)));
+    readFrom(path, named, (url) => readSecretFile(url, 'address', (text) => findUrlFlaw(text, isTelegram)));
   const { urlFile, pingUrlFile, format } = values.notify;
   const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
   const url = readUrl(['notify', 'urlFile'], urlFile, format === 'telegram');
@@ -134,18 +126,15 @@ function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
     const path = key.split('.');
     return mistaken.some((one) => one.every((step, at) => at >= path.length || step === path[at]));
   };
-  let absent = 0;
+  const wrong = (at: string | Path, text: string | null) => {
+    const path = typeof at === 'string' ? at.split('.') : at;
+    if (text !== null) problems.push({ place: placeOf(path), text });
+  };
   return {
     isMistaken,
     labelOf: (path) => placeOf(path).label,
-    wrong(at, text) {
-      const path = typeof at === 'string' ? at.split('.') : at;
-      if (text !== null) problems.push({ place: placeOf(path), text });
-    },
-    missing(label, text) {
-      absent += 1;
-      if (!isMistaken(label)) problems.push({ place: { label, rank: RANK.missing, offset: absent }, text });
-    },
+    wrong,
+    missing: (key, text) => wrong(key, isMistaken(key) ? null : text),
   };
 }
 
@@ -153,7 +142,7 @@ function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
 function invalid(problems: readonly Problem[], known: readonly (string | undefined)[]): Loaded {
   const secrets = known.filter((secret) => secret !== undefined);
   const hide = (line: string) => hideSecrets(line, secrets);
-  const shown = () => showProblems(problems).map(hide);
+  const shown = () => listProblems(problems, true).map(hide);
   return { kind: 'invalid', problems: listProblems(problems).map(hide), shown };
 }
 

@@ -145,9 +145,8 @@ function checkLiveness(
   else wrong('liveness.mode', findModeFlaw(mode, command));
   if (mode === 'file' && file === null) missing('liveness.file', FILE_IS_MISSING);
   if (mode === 'http' && url === null) missing('liveness.url', ADDRESS_IS_MISSING);
-  // A wrong address was reported already: then the list is not empty.
-  if (mode === 'beat' && control.listen.length === 0 && !isMistaken('control.listen'))
-    wrong('control.listen', CONTROL_IS_MISSING);
+  // Where an address is wrong, which was reported already, the list is not empty.
+  if (mode === 'beat' && control.listen.length === 0) missing('control.listen', CONTROL_IS_MISSING);
   if (file !== null) {
     const flaw = `found ${describe(file)}; allowed: the name of a file, such as /run/bots/bot.alive`;
     const isFile = !file.endsWith('/') && !file.includes('\0');

@@ -52,20 +52,14 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/** The messages in the order of their places, the same only once. `below`: the lines under each of them. */
-export function listProblems(
-  problems: readonly Problem[],
-  below: (problem: Problem) => readonly string[] = () => [],
-): string[] {
+/** The messages in the order of their places, the same only once; for a terminal with the line of the file under each. */
+export function listProblems(problems: readonly Problem[], isTerminal = false): string[] {
+  const below = ({ place, keyOnly = false }: Problem) => (isTerminal && place.excerpt?.(keyOnly)) || [];
   const told = problems
     .toSorted(({ place: one }, { place: other }) => one.rank - other.rank || one.offset - other.offset)
     .map((problem) => [`${problem.place.label}: ${problem.text}`, ...below(problem)].join('\n'));
   return [...new Set(told)];
 }
-
-/** The same for a terminal: under each message the line of the file that it is about. */
-export const showProblems = (problems: readonly Problem[]): string[] =>
-  listProblems(problems, ({ place, keyOnly = false }) => place.excerpt?.(keyOnly) ?? []);
 
 /** A value as a message about a file or a variable shows it. */
 export const describe = (value: unknown) => describeValue(value, 'nothing', 'a section with keys');

@@ -4,28 +4,20 @@ import { type Checked, listProblems, ok, type Place, type Problem, RANK, wrong }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Which part of the markets a daemon guards. */
-export interface Shard {
-  readonly index: number;
-  readonly count: number;
-}
-
-/** Where a secret came from; `demo` is the embedded exchange's own. */
-export type SecretOrigin = 'environment' | 'file' | 'demo';
-
 /**
  * A text that must not be seen. Every way in which it could end up in a log, an error or a page by accident shows
  * `[redacted, 64 chars, from file]`; only `reveal` gives the text.
  */
 export interface Secret {
-  readonly origin: SecretOrigin;
+  /** Where it came from; `demo` is the embedded exchange's own. */
+  readonly origin: 'environment' | 'file' | 'demo';
   readonly reveal: () => string;
   readonly toString: () => string;
   readonly toJSON: () => string;
 }
 
 /** Wraps `value`, which is kept in a closure: no property holds it. */
-export function makeSecret(value: string, origin: SecretOrigin): Secret {
+export function makeSecret(value: string, origin: Secret['origin']): Secret {
   const shown = `[redacted, ${value.length} chars, from ${origin}]`;
   const show = () => shown;
   return Object.freeze({
@@ -129,7 +121,7 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
  */
 export function findSharedKey(
   { apiKey }: FoundSecrets,
-  { index, count }: Shard,
+  { index, count }: { readonly index: number; readonly count: number },
   environment: Environment,
 ): Problem[] {
   if (Math.max(index + 1, count) === 1 || apiKey === null || apiKey.origin === 'demo') return [];
@@ -162,7 +154,7 @@ export type SecretFile = Checked<{ readonly secret: Secret; readonly warning: st
 type FindFlaw = (text: string) => string | null;
 
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
-function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
+export function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
   const read = readSmallFile(file, MOST_BYTES);
   const allowed = `allowed: a file that holds the ${what} and nothing else`;
   if (read.kind === 'wrong') return wrong(`the file that it names ${read.text}; ${allowed}`);
@@ -182,10 +174,6 @@ export const readTokenFile = (file: string): SecretFile =>
   readSecretFile(file, 'token', ({ length }) =>
     length < 16 ? `found ${length} characters; ${SHORT}` : null,
   );
-
-/** Reads an address that is a secret. */
-export const readUrlFile = (file: string, findMore: FindFlaw): SecretFile =>
-  readSecretFile(file, 'address', findMore);
 
 /** Reads an OAuth 2.0 access token, of any length. */
 export const readAccessTokenFile = (file: string): SecretFile => readSecretFile(file, 'access token');

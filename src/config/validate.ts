@@ -135,14 +135,10 @@ function takeOut(values: Tree, path: Path): void {
 
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 
-/** What one source says, in the shape of the file. */
-export interface Said {
+/** What one source says, in the shape of the file, with every mistake taken out and told. */
+export interface Layer {
   readonly source: Source;
   readonly values: Tree;
-}
-
-/** The same with every mistake taken out and told. */
-export interface Layer extends Said {
   readonly problems: readonly Problem[];
   readonly place: (path: Path) => Place;
 }
@@ -163,7 +159,10 @@ function findElsewhere(name: string): string | null {
 }
 
 /** The first layer that has a value at `path`. */
-export function layerOf<One extends Said>(layers: readonly One[], path: Path): One | undefined {
+export function layerOf<One extends Pick<Layer, 'values'>>(
+  layers: readonly One[],
+  path: Path,
+): One | undefined {
   return layers.find(({ values }) => path.reduce<unknown>(under, values) !== undefined);
 }
 
