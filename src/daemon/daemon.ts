@@ -17,7 +17,7 @@ import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { MAX_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Clock, Evidence, Hear } from '../ports.ts';
+import type { Clock, Evidence } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
@@ -79,7 +79,7 @@ export async function startDaemon(options: DaemonOptions) {
   keeper.onWake(metrics.wokeUp);
   keeper.start();
   notifying.start(() => isWell(keeper.snapshot()));
-  const stopBots = bots.start(keeper.hear);
+  const ends = bots.evidence.map((one) => one.start(keeper.hear));
   reloading.watch();
   let known: readonly LeftArmed[] | null = null;
   return {
@@ -99,7 +99,7 @@ export async function startDaemon(options: DaemonOptions) {
       inForce.end();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
       known = left;
-      stopBots();
+      for (const end of ends) end();
       telling.levels.stop();
       const close = async () => {
         const told = supervision?.stopped(left);
@@ -137,48 +137,35 @@ type Reloading = ReturnType<typeof createReloading>;
 type Bots = ReturnType<typeof createBots>;
 
 /** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
-function createBots(parts: Parts) {
-  const { config, guarded, bots } = parts.inForce;
-  const { keeper } = parts.guard;
-  const beats = createBeats({ mode: config().liveness.mode, bots });
-  const evidence = createBotEvidence(parts);
-  const ended = (code: number | null): void => {
-    for (const bot of botsOf(guarded().markets)) keeper.hear(bot, lastWord(code), 0);
-  };
+function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Parts) {
+  const { config, guarded, bots } = inForce;
+  const { mode } = config().liveness;
+  const beats = createBeats({ mode, bots });
+  const evidence: Evidence[] = [beats];
+  // All but the mode is asked for at each look: a reload needs no restart.
+  const probeEveryMs = () => guarded().liveness.probeEverySeconds * 1000;
+  const looking: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
+  const placesOf = (key: 'file' | 'url') => () => placesOfBots(guarded(), key);
+  const botsHere = () => botsOf(guarded().markets);
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
-  const child: Pick<ProcessEvidence, 'began' | 'ended'> =
-    evidence !== null && 'began' in evidence ? evidence : { began() {}, ended };
-  return {
-    beats,
-    child,
-    start(hear: Hear) {
-      const stops = [beats.start(hear), evidence?.start(hear)];
-      return () => {
-        for (const stop of stops) stop?.();
-      };
+  let child: Pick<ProcessEvidence, 'began' | 'ended'> = {
+    began() {},
+    ended(code) {
+      for (const bot of botsHere()) guard.keeper.hear(bot, lastWord(code), 0);
     },
   };
-}
-
-/** What looks for signs of life itself. Everything but the mode is asked for at each look: a reload needs no restart. */
-function createBotEvidence(parts: Parts): Evidence | ProcessEvidence | null {
-  const { clock, telling, lookAtProcess: look } = parts;
-  const { guarded: config } = parts.inForce;
-  const probeEveryMs = () => config().liveness.probeEverySeconds * 1000;
-  const shared: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
-  const placesOf = (key: 'file' | 'url') => () => placesOfBots(config(), key);
-  const open = (url: string) => openHttpProber(clock, url);
-  switch (config().liveness.mode) {
-    case 'none':
-    case 'beat':
-      return null;
-    case 'file':
-      return createFileEvidence({ ...shared, files: placesOf('file'), look: createFileLook() });
-    case 'http':
-      return createHttpEvidence({ ...shared, urls: placesOf('url'), open });
-    case 'process':
-      return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look });
+  if (mode === 'file')
+    evidence.push(createFileEvidence({ ...looking, files: placesOf('file'), look: createFileLook() }));
+  if (mode === 'http') {
+    const open = (url: string) => openHttpProber(clock, url);
+    evidence.push(createHttpEvidence({ ...looking, urls: placesOf('url'), open }));
   }
+  if (mode === 'process') {
+    const watched = createProcessEvidence({ ...looking, bots: botsHere, look });
+    evidence.push(watched);
+    child = watched;
+  }
+  return { beats, evidence, child };
 }
 
 function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<ControlSources, 'status'> {
