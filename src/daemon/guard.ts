@@ -16,36 +16,34 @@ import type { Telling } from './telling.ts';
 /** So many secrets are hidden, those of before as well: an old key may be good for a while, and an answer come late. */
 const SECRETS_HIDDEN = 40;
 
+type Holders = Pick<Config, 'secrets' | 'control' | 'notify'>;
+
 /** The secrets in force. They change while the daemon runs: files are rotated. */
-export function createSecrets({ secrets, ...config }: Config) {
-  let credentials = revealPair(secrets);
-  let others = revealOthers(config);
+export function createSecrets(holders: Holders) {
+  let inForce = holders;
+  let credentials = revealPair(holders.secrets);
   let all: readonly string[] = [];
-  /** Those in force come first: however often one of them changes, the others stay hidden. */
-  const hideMore = () => {
-    all = [...new Set([credentials.secret, credentials.key, ...others, ...all])].slice(0, SECRETS_HIDDEN);
-  };
-  hideMore();
+  /** True where key or secret differ from those in force so far. */
+  function replace(changed: Partial<Holders>): boolean {
+    const before = credentials;
+    inForce = { ...inForce, ...changed };
+    credentials = revealPair(inForce.secrets);
+    // Those in force come first: however often one of them changes, the others stay hidden.
+    const found = [credentials.secret, credentials.key, ...revealOthers(inForce), ...all];
+    all = [...new Set(found)].slice(0, SECRETS_HIDDEN);
+    return !isDeepStrictEqual(before, credentials);
+  }
+  replace({});
   return {
     credentials: () => credentials,
     all: () => all,
     hide: (text: string) => hideSecrets(text, all),
-    /** True where key or secret differ from those in force so far. */
-    replaceKey(found: Config['secrets']): boolean {
-      const before = credentials;
-      credentials = revealPair(found);
-      hideMore();
-      return !isDeepStrictEqual(before, credentials);
-    },
-    replaceOthers(next: Config): void {
-      others = revealOthers(next);
-      hideMore();
-    },
+    replace,
   };
 }
 
 /** The token of the control listener, and all but the host of the addresses of `notify`. */
-function revealOthers({ control, notify }: Pick<Config, 'control' | 'notify'>): readonly string[] {
+function revealOthers({ control, notify }: Holders): readonly string[] {
   const found = [notify.url, notify.pingUrl].flatMap((url) => {
     if (url === null) return [];
     const { href, pathname, search } = new URL(url.reveal());
@@ -84,13 +82,13 @@ export function createGuard(options: GuardOptions) {
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());
-  const replaceKey = (found: Config['secrets']): void => {
-    if (!secrets.replaceKey(found)) return;
+  const replaceSecrets = (changed: Partial<Holders>): void => {
+    if (!secrets.replace(changed)) return;
     const text = 'The secret files hold a new key: it signs the next request.';
     log.logger.info({ event: 'secrets-changed' }, text);
     keeper.credentialsChanged();
   };
-  const keyWatch = createKeyWatch(options, replaceKey);
+  const keyWatch = createKeyWatch(options, replaceSecrets);
   const keeper = createKeeper({
     settings,
     clock,
@@ -104,11 +102,7 @@ export function createGuard(options: GuardOptions) {
   });
   return {
     keeper,
-    /** Puts the secrets of a new configuration in force. */
-    replaceSecrets(next: Config): void {
-      secrets.replaceOthers(next);
-      replaceKey(next.secrets);
-    },
+    replaceSecrets,
     /** Puts everything else of it in force. It differs in nothing but what may change. */
     follow(next: Config): void {
       settings = toCoreSettings(next, bases);
@@ -126,7 +120,7 @@ const REREAD_MS = 1000;
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
   { clock, telling: { log }, rereadSecrets }: GuardOptions,
-  replaceKey: (found: Config['secrets']) => void,
+  replaceSecrets: (changed: Partial<Holders>) => void,
 ) {
   let problems = '';
   let cancel: Cancel | null = null;
@@ -137,7 +131,7 @@ function createKeyWatch(
     // The files are read every second; a problem is logged once.
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
-    if (read.kind === 'ok') replaceKey(read.secrets);
+    if (read.kind === 'ok') replaceSecrets({ secrets: read.secrets });
   }
   function look(): void {
     cancel ??= clock.after(REREAD_MS, () => {
