@@ -169,10 +169,7 @@ export function diffConfig(running: Config, next: Config) {
 /** Everything of each market, as one text. Neither the order of markets nor that of types means anything. */
 function shapesOf(markets: readonly MarketConfig[]): ReadonlyMap<string, string> {
   return new Map(
-    markets.map(({ market, types, ...same }) => [
-      market,
-      JSON.stringify([same.timeoutSeconds, types?.toSorted(), same.renewEverySeconds, same.bot]),
-    ]),
+    markets.map((market) => [market.market, JSON.stringify({ ...market, types: market.types?.toSorted() })]),
   );
 }
 

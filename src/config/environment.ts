@@ -10,7 +10,7 @@ import {
   type Tree,
   wrong,
 } from './problem.ts';
-import { FileSchema, joined, MOST_SHARDS, published, type SchemaNode } from './schema.ts';
+import { FileSchema, joined, published, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
@@ -81,7 +81,7 @@ const SHARD = /^((?:[^/-][^/]*-)?\d{1,3})\/(\d{1,4})$/;
 /** `2` and `killswitchd-2`, the name of a StatefulSet's pod, both as 2. */
 function readOrdinal(value: unknown): Checked<number> {
   const [, ordinal] = ORDINAL.exec(String(value)) ?? [];
-  const allowed = `a whole number from 0 to ${MOST_SHARDS - 1}, or a name that ends in -NUMBER, such as killswitchd-2`;
+  const allowed = 'a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2';
   return ordinal === undefined ? wrong(`found ${describe(value)}; allowed: ${allowed}`) : ok(Number(ordinal));
 }
 
@@ -173,14 +173,8 @@ export const EnvironmentSchema = {
 
 export const publishedEnvironmentSchema = () => published('killswitchd environment', EnvironmentSchema);
 
-/** A layer of flags or variables, which may also name the configuration file. */
-export interface OuterLayer extends Layer {
-  /** Empty where one is named wrongly; null where none is named. */
-  readonly config: string | null;
-}
-
 /** What the environment says. Only `KILLSWITCHD_*` is looked at, and of that everything must be known. */
-export function readEnvironment(environment: Environment): OuterLayer {
+export function readEnvironment(environment: Environment): Layer {
   const secrets: readonly string[] = SECRET_VARIABLES;
   const isOurs = (name: string) =>
     name.startsWith(PREFIX) && !secrets.includes(name) && !isServiceLink(name, environment);
@@ -199,7 +193,7 @@ function isServiceLink(name: string, environment: Environment): boolean {
 }
 
 /** What the command line says. */
-export function readFlags(flags: Flags): OuterLayer {
+export function readFlags(flags: Flags): Layer {
   const given = SETTINGS.map(({ variable, flag }): [string, unknown] => [variable, flag && flags[flag.key]]);
   return readOuter('flag', given);
 }
@@ -208,7 +202,7 @@ export function readFlags(flags: Flags): OuterLayer {
 const MOST_ENTRIES = 1e6;
 
 /** Of what is given, null and undefined are not. */
-function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): OuterLayer {
+function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): Layer {
   const texts = given.filter(([, text]) => text != null);
   const variables = Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));
   const nameOf = ({ variable, flag }: Setting) => (source === 'flag' && flag !== null ? flag.name : variable);
@@ -217,7 +211,7 @@ function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): 
     rank: RANK[source],
     offset: (one ? SETTINGS.indexOf(one) : SETTINGS.length) + (Number(inside[0]) || 0) / MOST_ENTRIES,
   });
-  const checked = validate(variables, { schema: EnvironmentSchema, prefix: PREFIX });
+  const checked = validate(variables, EnvironmentSchema, PREFIX);
   const problems: Problem[] = [];
   const refuse = (one: Setting | undefined, path: Path, text: string) =>
     problems.push({ place: placeAt(one, path), path: one?.path ?? path, text });
@@ -244,9 +238,5 @@ function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): 
     const one = SETTINGS.find((other) => other.path?.every((step, at) => step === path[at]));
     return placeAt(one, path, one?.list === true ? path.slice(one.path?.length) : []);
   });
-  return {
-    ...layer,
-    problems: [...problems, ...layer.problems],
-    config: variables[`${PREFIX}CONFIG`] ?? null,
-  };
+  return { ...layer, problems: [...problems, ...layer.problems] };
 }

@@ -67,7 +67,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const known = [apiKey?.reveal(), apiSecret?.reveal(), env.KILLSWITCHD_API_KEY, env.KILLSWITCHD_API_SECRET];
   const problems = [...outer.flatMap((layer) => layer.problems), ...found.problems];
 
-  const name = outer.map(({ config }) => config).find((one) => one !== null) ?? null;
+  const name = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   const file = name === null || name === '' ? null : readConfigFile(name);
   if (file !== null) problems.push(...file.problems);
   // Without knowing what the file says, everything that it may say would be called missing.

@@ -23,8 +23,6 @@ export type LivenessMode = (typeof LIVENESS_MODES)[number];
 export const BOT_PATTERN = '^(?!\\.+$)[A-Za-z0-9_.-]{1,64}$';
 /** The bot of a market that names none. */
 export const DEFAULT_BOT = 'default';
-/** More daemons than this share no list of markets. */
-export const MOST_SHARDS = 1000;
 
 /** The text that a template is written as, its lines joined. */
 export const joined = ({ raw }: TemplateStringsArray) => raw.join('').trim().replaceAll(/\s+/g, ' ');

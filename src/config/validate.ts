@@ -16,29 +16,21 @@ import {
 } from './problem.ts';
 import { FileSchema, type SchemaNode, type Values } from './schema.ts';
 
-/**
- * What is checked: a file, whose prefix is empty, or variables whose names all begin with one, which is therefore no sign
- * of likeness. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake.
- */
-interface Rules {
-  readonly schema: object;
-  readonly prefix: string;
-}
-
 type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Checks values against a schema, the environment's by env-schema, and says everything that is wrong. Violations of
- * `pattern` are left to the checks of meaning, which know what to write instead. The values come back with numbers for
- * text where that is allowed, and without what is wrong: keys deleted, list entries undefined.
+ * Checks values against a schema, and says everything that is wrong. Variables are checked by env-schema: all their names
+ * begin with `prefix`, which is therefore no sign of likeness, and numbers may be written as text. In a file, which has
+ * no prefix, `"60"` is a mistake. Violations of `pattern` are left to the checks of meaning, which know what to write
+ * instead. The values come back without what is wrong: keys deleted, list entries undefined.
  */
-export function validate(values: Tree, rules: Rules): { values: Tree; mistakes: readonly Mistake[] } {
-  const first = check(values, rules);
+export function validate(values: Tree, schema: object, prefix = '') {
+  const first = check(values, schema, prefix);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
-  const mistakes = first.violations.flatMap((one) => explain(one, rules) ?? []);
+  const mistakes = first.violations.flatMap((one) => explain(one, prefix) ?? []);
   const left = structuredClone(values);
   for (const { path } of mistakes) takeOut(left, path);
-  return { values: check(left, rules).values, mistakes };
+  return { values: check(left, schema, prefix).values, mistakes };
 }
 
 const OPTIONS = {
@@ -55,7 +47,7 @@ const file = new Ajv(OPTIONS);
 const environment = new Ajv({ ...OPTIONS, coerceTypes: true });
 
 /** The values, with numbers for text where that is allowed, and what is wrong with them. */
-function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violations: Violation[] } {
+function check(data: Tree, schema: object, prefix: string): { values: Tree; violations: Violation[] } {
   if (prefix === '') {
     file.validate(schema, data);
     return { values: data, violations: file.errors ?? [] };
@@ -70,7 +62,7 @@ function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violation
   }
 }
 
-function explain({ instancePath, keyword, params, parentSchema, data }: Violation, rules: Rules) {
+function explain({ instancePath, keyword, params, parentSchema, data }: Violation, prefix: string) {
   const node = parentSchema as SchemaNode;
   const path = readPointer(instancePath);
   const at = (step: string | number, text: string): Mistake => ({ path: [...path, step], text });
@@ -79,7 +71,7 @@ function explain({ instancePath, keyword, params, parentSchema, data }: Violatio
       return null;
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
-      return { ...at(name, explainUnknown(name, node, rules)), keyOnly: true };
+      return { ...at(name, explainUnknown(name, node, prefix)), keyOnly: true };
     }
     case 'required': {
       const name = String(params.missingProperty);
@@ -96,7 +88,7 @@ function explain({ instancePath, keyword, params, parentSchema, data }: Violatio
   }
 }
 
-function explainUnknown(name: string, node: SchemaNode, { prefix }: Rules): string {
+function explainUnknown(name: string, node: SchemaNode, prefix: string): string {
   const isKey = prefix === '';
   if (name === '<<')
     return 'unknown key; merge keys are not read here: write the keys out, or give the whole section by its alias';
@@ -145,7 +137,7 @@ export interface Layer {
 
 /** Checks values in the shape of the file. */
 export function checkLayer(source: Source, values: Tree, place: (path: Path) => Place): Layer {
-  const checked = validate(values, { schema: FileSchema, prefix: '' });
+  const checked = validate(values, FileSchema);
   const problems = checked.mistakes.map((mistake) => ({ place: place(mistake.path), ...mistake }));
   return { source, values: checked.values, problems, place };
 }
