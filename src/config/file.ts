@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { hash as digest } from 'node:crypto';
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -8,6 +9,7 @@ import {
   isScalar,
   isSeq,
   LineCounter,
+  type Node,
   type Pair,
   parseDocument,
   visit,
@@ -82,13 +84,13 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     };
     return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
+  const aliases = findAliases(document);
   const place = (path: Path): Place => {
-    const { offset, end } = find(document, path);
+    const { offset, end } = find(document, aliases, path);
     return at(offset, path, end - offset);
   };
-  const aliases = findAliases(document);
-  const unresolved = aliases.filter(({ resolved }) => !resolved);
-  if (aliases.length > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
+  const unresolved = [...aliases].flatMap(([alias, value]) => (value === undefined ? alias : []));
+  if (aliases.size > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
   // What follows a mistake in the syntax follows from it, and would hide it.
   const first = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const errors = first === -1 ? document.errors : document.errors.slice(0, first + 1);
@@ -97,16 +99,16 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     return { place: at(error.pos[0], [], length), text: explainSyntax(error, text) };
   });
   const anchor = 'allowed: the name of an anchor that stands before it';
-  for (const { offset, name: alias } of unresolved) {
-    const mark = at(offset, [], alias.length + 1);
-    problems.push({ place: mark, text: `found *${alias}, an alias of nothing; ${anchor}` });
+  for (const { range, source } of unresolved) {
+    const mark = at(range?.[0] ?? 0, [], source.length + 1);
+    problems.push({ place: mark, text: `found *${source}, an alias of nothing; ${anchor}` });
   }
   if (unresolved.length > 0 || first !== -1) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [describe(values), []];
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
-  problems.push({ place: at(find(document, path).offset, [], 1), text: wanted });
+  problems.push({ place: at(find(document, aliases, path).offset, [], 1), text: wanted });
   return { values: null, problems, place };
 }
 
@@ -145,16 +147,19 @@ function excerptOf(text: string, line: number, before: number, given: number | n
   ];
 }
 
-/** All aliases in one pass, resolved where the anchor stands before: the library looks through the whole file for each. */
+/** What each alias stands for; undefined where that is nothing. */
+type Aliases = Map<Alias, Node | undefined>;
+
+/** All aliases in one pass: the library looks through the whole file for each. */
 function findAliases(document: Document.Parsed) {
-  const anchors = new Set<string>();
-  const aliases: { readonly offset: number; readonly name: string; readonly resolved: boolean }[] = [];
+  const anchors = new Map<string, Node>();
+  const aliases: Aliases = new Map();
   visit(document, {
-    Alias(_key, { range, source: name }) {
-      aliases.push({ offset: range?.[0] ?? 0, name, resolved: anchors.has(name) });
+    Alias(_key, alias) {
+      aliases.set(alias, anchors.get(alias.source));
     },
-    Value(_key, { anchor }) {
-      if (anchor !== undefined) anchors.add(anchor);
+    Value(_key, value) {
+      if (value.anchor !== undefined) anchors.set(value.anchor, value);
     },
   });
   return aliases;
@@ -195,12 +200,12 @@ function keyAt(error: YAMLError, text: string): string {
 }
 
 /** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
-function find(document: Document.Parsed, path: Path) {
+function find(document: Document.Parsed, aliases: Aliases, path: Path) {
   let node: unknown = document.contents;
   let offset = document.contents?.range[0] ?? 0;
   let end = offset + 1;
   for (const step of path) {
-    if (isAlias(node)) node = node.resolve(document);
+    if (isAlias(node)) node = aliases.get(node);
     const isStep = ({ key }: Pair) =>
       isScalar<string | null>(key) && String(key.value ?? '') === String(step);
     const pair = isMap(node) ? node.items.find(isStep) : undefined;
