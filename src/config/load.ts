@@ -79,14 +79,13 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const values = mergeLayers(layers);
   const report = reportTo(problems, layers);
   const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
-  const fileWarnings: string[] = [];
   const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
     const result = named === null ? null : read(named);
     if (result?.kind === 'wrong') report.wrong(path, result.text);
     if (result?.kind !== 'ok') return null;
     const { secret, warning } = result.value;
     known.push(secret.reveal());
-    if (warning !== null) fileWarnings.push(`${formatPath(path)}: ${warning}`);
+    if (warning !== null) found.warnings.push(`${formatPath(path)}: ${warning}`);
     return secret;
   };
   const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
@@ -115,7 +114,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   // Without the places: they would keep the parsed file.
   const said = layers.map(({ source, values }) => ({ source, values }));
   const isWritten = (path: Path) => layerOf(layers, path)?.source !== 'default';
-  const warnings = [...found.warnings, ...fileWarnings, ...findWarnings(config, isWritten, command)];
+  const warnings = [...found.warnings, ...findWarnings(config, isWritten, command)];
   return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, said };
 }
 

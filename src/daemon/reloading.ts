@@ -158,16 +158,13 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   const { clock, filesAnswer } = daemon;
   const { config } = daemon.inForce;
   let over = false;
-  let isLooking = false;
   let cancel: Cancel = () => {};
   /** The file as it was taken over or refused last. */
   let taken: string | null = null;
   let seen: string | null = null;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
-    isLooking = true;
     if (await filesAnswer()) await compare();
-    isLooking = false;
     wait();
   }
   async function compare(): Promise<void> {
@@ -187,9 +184,8 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   /** Waits for the next look as long as the configuration in force says. */
   function wait(): void {
     const { pollSeconds } = config().reload;
-    if (over || isLooking) return;
     cancel();
-    if (pollSeconds > 0) cancel = clock.after(pollSeconds * 1000, () => void turn());
+    if (pollSeconds > 0 && !over) cancel = clock.after(pollSeconds * 1000, () => void turn());
   }
   return {
     /** A file was taken over, at the start or by a reload that anybody asked for. */
