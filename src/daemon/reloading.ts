@@ -35,8 +35,6 @@ const LOOK_GAP_MS = 100;
 /** Half of a secret is a secret in its own right: one that has changed is waited for longer. */
 const SECRET_LOOKS = 11;
 const MOST_LOOKS = 50;
-/** How often a configuration may name other files than those that were looked at. */
-const MOST_ROUNDS = 3;
 const LONGEST_RETRY_MS = 300_000;
 
 const HANGS =
@@ -113,39 +111,31 @@ export function createReloading(daemon: Running) {
   };
 }
 
-/** Reads the configuration and all that it names, once nobody writes them any more. */
-async function read(daemon: Running, known: string): Promise<Loaded> {
-  const { inForce, env, load } = daemon;
-  let files = secretFilesOf(inForce.config(), env);
-  for (let rounds = 0; rounds < MOST_ROUNDS; rounds += 1) {
-    const why = await findObstacle(daemon, files, known);
-    if (why !== null) return { kind: 'invalid', problems: [why], shown: () => [] };
-    const loaded = load();
-    const named = loaded.kind === 'ok' ? secretFilesOf(loaded.config, env) : files;
-    if (named.every((file) => files.includes(file))) return loaded;
-    files = named;
-  }
-  return { kind: 'invalid', problems: [CHANGES], shown: () => [] };
-}
-
 /**
- * Null where all files were the same at two looks, and secrets that are not the ones known for a second: half of a file
- * is no configuration. Each look, and the reading after the last, follows right after an answer of the file systems.
+ * Reads the configuration and all that it names once all files were the same at two looks, and secrets that are not the
+ * ones known for a second: half of a file is no configuration. Each look, and the reading after the last, follows right
+ * after an answer of the file systems.
  */
-async function findObstacle(daemon: Running, files: readonly string[], known: string) {
-  const { clock, inForce, filesAnswer } = daemon;
+async function read({ clock, inForce, filesAnswer, env, load }: Running, known: string): Promise<Loaded> {
+  const refused = (why: string): Loaded => ({ kind: 'invalid', problems: [why], shown: () => [] });
+  let files = secretFilesOf(inForce.config(), env);
   let seen: string | null = null;
   let same = 0;
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     if (looks > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
-    if (!(await filesAnswer())) return HANGS;
+    if (!(await filesAnswer())) return refused(HANGS);
     const secrets = lookAtAll(files);
     const found = `${look(inForce.config())} ${secrets}`;
     same = found === seen ? same + 1 : 1;
-    if (same >= (secrets === known ? 2 : SECRET_LOOKS)) return null;
     seen = found;
+    if (same < (secrets === known ? 2 : SECRET_LOOKS)) continue;
+    const loaded = load();
+    const named = loaded.kind === 'ok' ? secretFilesOf(loaded.config, env) : files;
+    if (named.every((file) => files.includes(file))) return loaded;
+    // It names files that were not looked at yet.
+    files = named;
   }
-  return CHANGES;
+  return refused(CHANGES);
 }
 
 /** What the configuration file is now: a digest, or why it cannot be read; null without a file. */
