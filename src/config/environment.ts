@@ -215,10 +215,8 @@ function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): 
   const problems: Problem[] = [];
   const refuse = (one: Setting | undefined, path: Path, text: string) =>
     problems.push({ place: placeAt(one, path), path: one?.path ?? path, text });
-  for (const { path, text } of checked.mistakes) {
-    const one = SETTINGS.find(({ variable }) => variable === path[0]);
-    refuse(one, path, text);
-  }
+  const settingOf = (name: unknown) => SETTINGS.find(({ variable }) => variable === name);
+  for (const { path, text } of checked.mistakes) refuse(settingOf(path[0]), path, text);
   const known = SETTINGS.filter(({ variable }) => checked.values[variable] !== undefined);
   const written: Tree = {};
   for (const one of known) {
