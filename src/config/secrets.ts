@@ -39,9 +39,7 @@ export function revealPair({ apiKey, apiSecret }: Secrets) {
   return { key: apiKey.reveal(), secret: apiSecret.reveal() };
 }
 
-export type SecretsRead =
-  | { readonly kind: 'ok'; readonly secrets: Secrets; readonly warnings: readonly string[] }
-  | { readonly kind: 'invalid'; readonly problems: readonly string[] };
+export type SecretsRead = ReturnType<typeof readSecrets>;
 
 /** Variables that hold a secret or name a file that does. */
 export const SECRET_VARIABLES = [
@@ -61,11 +59,11 @@ const MOST_BYTES = 4 * 1024;
  * what is not given is that of the embedded exchange. Neither a value nor a file name ever stands in a message: a
  * secret that was put into the wrong variable would be the file name.
  */
-export function readSecrets(environment: Environment, options: { readonly demo: boolean }): SecretsRead {
+export function readSecrets(environment: Environment, options: { readonly demo: boolean }) {
   const { apiKey, apiSecret, problems, warnings } = findSecrets(environment, options);
   return apiKey === null || apiSecret === null
-    ? { kind: 'invalid', problems: listProblems(problems) }
-    : { kind: 'ok', secrets: { apiKey, apiSecret }, warnings };
+    ? { kind: 'invalid' as const, problems: listProblems(problems) }
+    : { kind: 'ok' as const, secrets: { apiKey, apiSecret }, warnings };
 }
 
 export type FoundSecrets = ReturnType<typeof findSecrets>;

@@ -64,7 +64,7 @@ export async function startDaemon(options: DaemonOptions) {
   const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets });
   const { keeper } = guard;
   const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
-  const parts = { ...options, inForce, filesAnswer, telling, guard, supervision, hide: secrets.hide };
+  const parts = { ...options, inForce, filesAnswer, telling, guard, supervision };
   const reloading = createReloading(parts);
   const bots = createBots(parts);
   const closeExchange = () => guard.close().then(() => embedded?.close());
@@ -176,7 +176,7 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
     guarded().markets.flatMap((market) => (market.bot === bot ? market.market : []));
   return {
     clock: parts.clock,
-    hide: parts.hide,
+    hide: parts.guard.hide,
     snapshot: keeper.snapshot,
     view: keeper.view,
     markets: () => guarded().markets.map(({ market }) => market),

@@ -102,6 +102,8 @@ export function createGuard(options: GuardOptions) {
   });
   return {
     keeper,
+    /** Blots out secrets. */
+    hide: secrets.hide,
     replaceSecrets,
     /** Puts everything else of it in force. It differs in nothing but what may change. */
     follow(next: Config): void {

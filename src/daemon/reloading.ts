@@ -27,8 +27,6 @@ export interface Running extends Origin {
   readonly telling: Telling;
   readonly guard: Guard;
   readonly supervision: Supervision | null;
-  /** Blots out secrets. */
-  readonly hide: (text: string) => string;
 }
 
 const LOOK_GAP_MS = 100;
@@ -45,7 +43,7 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /** Reads the configuration again. One that is wrong, or differs in what cannot change, changes nothing at all. */
 export function createReloading(daemon: Running) {
-  const { inForce, guard, telling, supervision, hide } = daemon;
+  const { inForce, guard, telling, supervision } = daemon;
   const { operations } = telling;
   let underWay: Promise<ReloadReport> | null = null;
   let fresh: Promise<ReloadReport> | null = null;
@@ -72,7 +70,7 @@ export function createReloading(daemon: Running) {
     return same ? { kind: 'unchanged' } : { kind: 'applied', added, removed, moved, changed, progress: [] };
   }
   function reject(trigger: ReloadTrigger, found: readonly string[]): ReloadReport {
-    const problems = found.map(hide);
+    const problems = found.map(guard.hide);
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
@@ -253,9 +251,8 @@ const ANSWER_WITHIN_MS = 5000;
  */
 export function createFilesAnswer({ clock, env }: Origin, config: () => Config): () => Promise<boolean> {
   let looks: Promise<void> | null = null;
-  const filesOf = (inForce: Config) => [...secretFilesOf(inForce, env), inForce.file];
   return async () => {
-    looks ??= lookAtFiles(filesOf(config()).filter((path) => path !== null)).finally(() => {
+    looks ??= lookAtFiles([secretFilesOf(config(), env), config().file ?? []].flat()).finally(() => {
       looks = null;
     });
     return (await within(clock, ANSWER_WITHIN_MS, looks)) !== null;
