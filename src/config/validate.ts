@@ -37,7 +37,6 @@ const OPTIONS = {
   allErrors: true,
   verbose: true,
   allowUnionTypes: true,
-  addUsedSchema: false,
   // To check our schemas takes longer than to compile them: a test checks them instead.
   validateSchema: false,
   // What is run once need not be fast.
