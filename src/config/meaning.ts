@@ -338,18 +338,15 @@ export function checkControlListen(text: string, hasToken: boolean): Checked<Lis
 }
 
 function readTcp(text: string): TcpAddress | null {
-  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:[\]/@]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65535) return null;
-  const [, bracketed, plain] = match;
-  if (bracketed !== undefined) {
-    if (!isIPv6(bracketed)) return null;
-    const host = new URL(`http://[${bracketed}]`).hostname.slice(1, -1);
-    return { kind: 'tcp', text: `[${host}]:${port}`, host, port };
-  }
-  const host = (plain ?? '').toLowerCase();
+  const [, given = '', digits] = /^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/@]+):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  const isV6 = isIPv6(given.slice(1, -1));
+  const host = isV6 ? new URL(`http://${given}`).hostname : given.toLowerCase();
   const isName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(host) && !/^[\d.]+$/.test(host);
-  return isIPv4(host) || isName ? { kind: 'tcp', text: `${host}:${port}`, host, port } : null;
+  const isRight = port <= 65535 && (isV6 || isIPv4(host) || isName);
+  return isRight
+    ? { kind: 'tcp', text: `${host}:${port}`, host: isV6 ? host.slice(1, -1) : host, port }
+    : null;
 }
 
 function meantListen(text: string): string | null {
