@@ -69,7 +69,8 @@ export function printConfig(config: Config, sources: Sources): string[] {
     const lead = ['', '', '  ', key === 'market' ? '  - ' : '    '][path.length];
     const source = sources.get(formatPath(path)) ?? 'default';
     const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
-    const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
+    const written = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
+    const text = written.includes('\n') ? JSON.stringify(listed) : written;
     if (value === null || (key === 'baseUrls' && config.exchange.baseUrls.length === 0))
       lines.push(`${lead}# ${key}: ${ABSENT[key]} (${source})`);
     else if (section === 'liveness' && idle.includes(key))

@@ -173,7 +173,8 @@ test('what is printed is itself a configuration that means the same, with the so
     KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/killswitchd/control.sock',
     KILLSWITCHD_LOG_FORMAT: 'text',
   };
-  const { config, sources } = loadWell(FILE, env, { logLevel: 'debug' });
+  const text = `${FILE}notify: { name: "two\\nlines" }\n`;
+  const { config, sources } = loadWell(text, env, { logLevel: 'debug' });
   const lines = printConfig(config, sources);
   const again = loadWell(lines.join('\n'));
   expect({ ...again.config, file: null, secrets: null }).toEqual({ ...config, file: null, secrets: null });
