@@ -48,10 +48,8 @@ export interface Setting {
 
 const PREFIX = 'KILLSWITCHD_';
 
-interface More extends Partial<Pick<Setting, 'read' | 'list'>> {
-  /** The flag of the same name says the same. */
-  readonly flag?: true;
-}
+/** `flag`: the flag of the same name says the same. */
+type More = Partial<Pick<Setting, 'read' | 'list'>> & { readonly flag?: true };
 
 /** A variable for a key of the file, or for none. Its rule is that of the key. */
 function setting(name: string, key: string | null, { read = ok, list = false, flag }: More = {}): Setting {

@@ -236,8 +236,7 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
 
 /** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
 function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
-  const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
-  const secrets = variables.map((variable) => env[variable]);
+  const secrets = SECRET_VARIABLES.flatMap((name) => (/_(FILE|SOURCE)$/.test(name) ? env[name] : []));
   const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile];
   return named.filter((path) => path != null);
 }
