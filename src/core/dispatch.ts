@@ -292,19 +292,12 @@ function leastSlackMs({ markets }: CoreState): number {
  * was never accepted is shown one request at a time: a wrong one must not count as many refused tries.
  */
 function hasLane(state: CoreState, laneMs: number): boolean {
-  const open = state.attempts.filter(({ status }) => status === 'open');
-  if (state.settings.nonce === 'window' && state.key.accepted) {
-    const holders = open.filter((one) => ageMs(state, one) < one.laneMs);
-    if (laneMs === 0 || holders.length < state.settings.connections) return true;
-    for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
-    return false;
-  }
-  for (const holder of open) {
-    if (ageMs(state, holder) >= holder.laneMs) continue;
-    lookAgainAt(state, holder.at.monoMs + holder.laneMs);
-    return false;
-  }
-  return true;
+  const { nonce, connections } = state.settings;
+  const isWide = nonce === 'window' && state.key.accepted;
+  const holders = state.attempts.filter((one) => one.status === 'open' && ageMs(state, one) < one.laneMs);
+  if ((isWide && laneMs === 0) || holders.length < (isWide ? connections : 1)) return true;
+  for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
+  return false;
 }
 
 /**
