@@ -154,3 +154,16 @@ test.each([
   expect(driver.notices('overdue').length + driver.notices('lapsed').length).toBeGreaterThan(0);
   expect(driver.notices('attempt-failed').every(({ reason }) => reason === 'parse')).toBe(true);
 });
+
+test('an older request that is carried out late in a nonce window makes no lapse of the newer one', () => {
+  const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
+  driver.arm();
+  driver.wait(1000);
+  const late = driver.takeOne();
+  driver.wait(4000);
+  for (const write of driver.take()) driver.apply(write);
+  driver.apply(late, { startTime: SERVER_EPOCH + 1 });
+  driver.wait(6500);
+  for (const write of driver.take()) driver.apply(write);
+  expect(driver.notices('lapsed')).toEqual([]);
+});

@@ -193,11 +193,21 @@ describe('the last question before the first byte', () => {
   });
 });
 
+/** A confirmed delete is over: the renewal after it, which may have arrived, fires because the bot has failed. */
+function fireUnconfirmed(driver: Driver): void {
+  driver.operate('disarm');
+  driver.live(1000);
+  driver.operate('arm');
+  driver.suffer(100, null);
+  driver.say('fail');
+}
+
 describe('a timer that nobody renews any more', () => {
   test.each([
     ['bot_stale', () => {}],
     ['bot_failed', (driver: Driver) => driver.say('fail')],
     ['tripped', (driver: Driver) => driver.operate('trip')],
+    ['bot_failed', (driver: Driver) => fireUnconfirmed(driver)],
   ] as const)('is said to have fired, once, when it surely has: %s', (why, happen) => {
     const driver = watched({ markets: ['AAA:30'] });
     driver.live(5000);

@@ -269,3 +269,14 @@ test('arm is done with an exchange that grants another time than it was asked fo
   driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
   expect(driver.progress('arm')).toMatchObject({ state: 'done' });
 });
+
+test('a delete in a nonce window waits until no cut can arrive behind it', () => {
+  const driver = armed({ nonce: 'window' });
+  driver.operate('trip');
+  driver.settle(driver.takeOne(), LOST);
+  const lostMs = driver.sinceStartMs();
+  driver.operate('disarm');
+  driver.live(12_000);
+  const deletes = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+  expect(deletes.map(({ atMs }) => atMs - lostMs)).toEqual([expect.closeTo(10_000, -2)]);
+});

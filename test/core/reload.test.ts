@@ -88,3 +88,11 @@ test('a shorter lifetime of evidence counts at once', () => {
   driver.reload({ liveness: { mode: 'beat', ttlMs: 4000 } });
   expect(driver.written(20_000, 'AAA')).toEqual([]);
 });
+
+test('a shorter timeout keeps what is guaranteed while its first renewal is on its way', () => {
+  const driver = armed({ markets: ['AAA:60'] });
+  driver.wait(4000);
+  driver.reload({ markets: ['AAA:10'] });
+  driver.wait(300);
+  expect(driver.statusOf()?.guaranteedMs).toBeGreaterThan(8500);
+});
