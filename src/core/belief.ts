@@ -121,13 +121,6 @@ export function believeWritten(state: CoreState, attempt: Attempt): void {
   bounds(state, attempt.market);
 }
 
-/** It takes its nonce: with rising ones the exchange carries requests out in this order, or not at all. */
-export function believeSigned(state: CoreState, attempt: Attempt): void {
-  attempt.order = state.nextOrder;
-  state.nextOrder += 1;
-  bounds(state, attempt.market);
-}
-
 /** Its first byte leaves at `monoMs`: from here on its lifetime counts. */
 export function believeLeft(state: CoreState, attempt: Attempt, monoMs: number): void {
   attempt.left = true;
@@ -145,8 +138,6 @@ export function believeNotApplied(state: CoreState, attempt: Attempt): void {
 /** No answer that can be believed: the exchange may carry the attempt out at any time within its lifetime. */
 export function believeUnknown(state: CoreState, attempt: Attempt): void {
   attempt.status = 'unknown';
-  // Given up before it left: it can no longer leave.
-  if (!attempt.left) attempt.untilMs = state.now.monoMs + state.settings.requestLifetimeMs;
   tidy(state, attempt.market);
 }
 
@@ -190,14 +181,12 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const unresolved = belief.writes.filter((write) => mayHaveBridged(state, write, attempt)).length;
   const lapse = judgeLapse(state, belief, timer, unresolved);
   const known = belief.server;
+  const { startTime, cancellationTime } = timer;
   // By the stamps and not by the numbers: in a nonce window an older request may be carried out behind a newer one.
-  belief.server = newestStamps(known, timer);
+  if (known === null || startTime >= known.startTime) belief.server = { startTime, cancellationTime };
   if (toldBefore(belief, timer) === undefined) {
-    const { startTime, cancellationTime } = timer;
-    belief.told = [
-      ...belief.told.slice(1 - STAMPS_KEPT),
-      { startTime, cancellationTime, atMs: state.now.monoMs },
-    ];
+    const told = { startTime, cancellationTime, atMs: state.now.monoMs };
+    belief.told = [...belief.told.slice(1 - STAMPS_KEPT), told];
   }
   attempt.status = 'confirmed';
   attempt.untilMs = state.now.monoMs;
@@ -209,20 +198,10 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   return { lapse, unresolved, altered };
 }
 
-function newestStamps(
-  known: Belief['server'],
-  { startTime, cancellationTime }: ServerTimer,
-): Belief['server'] {
-  if (known === null || startTime > known.startTime) return { startTime, cancellationTime };
-  if (startTime < known.startTime) return known;
-  return { startTime, cancellationTime: Math.max(cancellationTime, known.cancellationTime) };
-}
-
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (isFenced(fencesOf(state, confirmed.market.belief), write)) return false;
-  if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || areFree(state, write.key, confirmed.key);
 }
 
@@ -287,14 +266,10 @@ export function tidy(state: CoreState, market: MarketState): void {
 
 /** Can a settled request still decide about anything? */
 function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
-  const { monoMs } = state.now;
-  const isDelete = write.purpose === 'delete';
-  if (write.untilMs > monoMs || (!isDelete && latestFiring(state, write) > monoMs)) return true;
-  // It does for as long as there is a timer that it may have ended or cut, and a delete for as long as there may be one.
-  return belief.writes.some(
-    (other) =>
-      mayFollow(state, write, other) &&
-      (isDelete ? other.purpose !== 'delete' : other.status === 'confirmed'),
+  // It does for as long as there is a timer that it may have ended or cut.
+  return (
+    latestFiring(state, write) > state.now.monoMs ||
+    belief.writes.some((other) => other.status === 'confirmed' && mayFollow(state, write, other))
   );
 }
 

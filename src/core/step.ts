@@ -1,4 +1,4 @@
-import { believeLeft, believeSigned, mayHaveRunOut, tidy } from './belief.ts';
+import { believeLeft, mayHaveRunOut, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
 import { type CoreEvent, type Effect, say } from './events.ts';
@@ -93,10 +93,15 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   return true;
 }
 
-/** The request of this attempt takes its nonce now: once its connection is open, and anew where that closed again. */
+/**
+ * The request of this attempt takes its nonce now: once its connection is open, and anew where that closed again. With
+ * rising nonces the exchange carries requests out in this order, or not at all.
+ */
 export function noteSigned(state: CoreState, id: number): void {
   const attempt = state.attempts.find((one) => one.id === id);
-  if (attempt !== undefined) believeSigned(state, attempt);
+  if (attempt === undefined) return;
+  attempt.order = state.nextOrder;
+  state.nextOrder += 1;
 }
 
 function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, now: Instant): boolean {
@@ -171,7 +176,9 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   // A delete without an answer may have come first, once it has left.
-  const mayBeDeleted = belief.writes.some(({ purpose, left }) => purpose === 'delete' && left);
+  const mayBeDeleted = belief.writes.some(
+    ({ purpose, left, status }) => purpose === 'delete' && left && status !== 'confirmed',
+  );
   const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
   const isUnsure = market.heldUntilAwakeMs === null && mayHaveRunOut(state, market);
