@@ -124,3 +124,13 @@ test('several answers of 429 within a second stretch the cadence once', () => {
   expect(driver.notices('attempt-failed').length).toBeGreaterThan(10);
   expect(driver.notices('throttled').map(({ factor }) => factor)).toEqual([1.5]);
 });
+
+test('the requests of a market that answers slowly are spread over the time of an answer', () => {
+  const driver = createDriver({ markets: ['AAA:15'], nonce: 'window' });
+  driver.arm();
+  driver.live(60_000, 6000);
+  const moments = driver.of('AAA', 30_000).map(({ atMs }) => atMs);
+  const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThan(1900);
+  expect(Math.max(...gaps)).toBeLessThan(2100);
+});
