@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, HTTP_500, LOST } from './driver.ts';
+import { armed, createDriver, HTTP_500, LOST, STALE_NONCE, type Write } from './driver.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
@@ -129,4 +129,27 @@ describe('where renewals one after the other cannot carry all that is asked for'
     driver.live(600, 250);
     expect(driver.writes[before]?.market).toBe('LONG');
   });
+});
+
+test('five markets that answer slowly in turns cost a healthy one a third of its slack at most', () => {
+  const driver = createDriver({ markets: ['AAA:10', ...names(5, 'SLOW', 5), 'BBB:5'] });
+  driver.tick();
+  let onTheWay: { readonly write: Write; readonly dueMs: number }[] = [];
+  let newest = 0;
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 12_000; round += 1) {
+    for (const write of driver.take())
+      onTheWay.push({ write, dueMs: write.atMs + (write.market.startsWith('SLOW') ? 780 : 20) });
+    for (const { write, dueMs } of onTheWay) {
+      if (dueMs > driver.sinceStartMs()) continue;
+      if (write.attempt < newest) driver.settle(write, STALE_NONCE);
+      else driver.apply(write);
+      newest = Math.max(newest, write.attempt);
+    }
+    onTheWay = onTheWay.filter(({ dueMs }) => dueMs > driver.sinceStartMs());
+    driver.wait(5);
+    if (round > 1000) leastMs = Math.min(leastMs, driver.statusOf('AAA')?.guaranteedMs ?? 0);
+  }
+  // It is due with 8 s left.
+  expect(leastMs).toBeGreaterThan((8000 * 2) / 3);
 });
