@@ -280,3 +280,10 @@ test('a delete in a nonce window waits until no cut can arrive behind it', () =>
   const deletes = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
   expect(deletes.map(({ atMs }) => atMs - lostMs)).toEqual([expect.closeTo(10_000, -2)]);
 });
+
+test('nothing is said to have fired where only an earlier life of the daemon may have armed a timer', () => {
+  const driver = createDriver({ nonce: 'window', liveness: { mode: 'beat' } }, { earlierLife: true });
+  driver.say('fail');
+  driver.live(120_000);
+  expect(driver.notices('fired')).toEqual([]);
+});

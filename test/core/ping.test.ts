@@ -63,3 +63,13 @@ test('a ping that is given up after a newer one was answered is counted, and no 
   expect(driver.notices('pinged').at(-1)).toMatchObject({ ok: false, changed: false });
   expect(driver.look().bases[0]?.up).toBe(true);
 });
+
+test('an outage begins with a ping', () => {
+  const driver = armed({ markets: ['AAA:60', 'BBB:60'] });
+  let before = pings(driver);
+  while (driver.notices('outage-began').length === 0) {
+    before = pings(driver);
+    driver.suffer(20, NOT_SENT);
+  }
+  expect(pings(driver)).toBe(before + 1);
+});
