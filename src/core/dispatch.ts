@@ -137,8 +137,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
 }
 
 /**
- * Finds what is due and puts it in order. Among many markets an order is good for 25 ms, unless a clock was lost. True
- * where it was made anew.
+ * Finds what is due and puts it in order. Among many markets an order is good for 25 ms. True where it was made anew.
  */
 function order(state: CoreState): boolean {
   const { monoMs } = state.now;

@@ -130,7 +130,6 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
   for (const jump of jumps) say(out, { kind: 'stall', ...jump });
   if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
-  state.orderedMs = Number.NEGATIVE_INFINITY;
   // Between two stalls the sockets were read if there was time for it.
   const readMs = lastMs - state.stalledMs;
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
@@ -249,7 +248,6 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
   state.wakeAtMs = monoMs + TICK_MS;
-  if (state.phase.kind === 'stopped') return;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
   // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
   const readMs = state.stalledMs + READ_MS;
