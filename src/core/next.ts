@@ -210,10 +210,15 @@ function travelMs({ answerMs }: CoreState): number {
   return Math.min((answerMs ?? 0) / 2, 500);
 }
 
-/** Has this market itself met the outage: its last attempt failed, or is awaited for too long? One that waits has met nothing. */
+/**
+ * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
+ * Where requests go one after the other, one that waits for its turn has met nothing yet.
+ */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
+  if (market.streak > 0) return true;
+  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
   const [oldest] = onTheirWay(market);
-  return market.streak > 0 || (oldest !== undefined && ageMs(state, oldest) >= silentMs(state));
+  return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
 }
 
 /** A request that is unanswered for this long may have met a black hole. */
