@@ -202,6 +202,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (isFenced(fencesOf(state, confirmed.market.belief), write)) return false;
+  if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || areFree(state, write.key, confirmed.key);
 }
 

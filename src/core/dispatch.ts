@@ -44,20 +44,21 @@ const DUE_SHARE = 0.8;
 const LATE = 1.25;
 
 /** The first number of each rank, in milliseconds. Ranks lie further apart than any deadline or wait. */
-const RANK = { ends: -2e12, turn: -1e12, presses: 0, hasTime: 1e12, lapsed: 2e12 } as const;
-/** Of what has lapsed, or was never armed, one market in this time goes first. */
+const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
+/** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
  * their time; then what has time, the least share of its timeout first, so that short timers leave tokens to long ones;
- * then what has lapsed or is new. Every few seconds one such market goes before all others: those that use up the budget
- * or the wire must not leave it unarmed.
+ * then what has lapsed or is new. After a few seconds that goes before what has time, and every few seconds one market
+ * before all others: those that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market, leftMs)) return RANK.lapsed - waitedMs;
+  if (!isSalvageable(state, market, leftMs))
+    return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
   if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
   return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
 }

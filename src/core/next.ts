@@ -235,9 +235,9 @@ function leastToSaveMs(state: CoreState): number {
   return leastMs;
 }
 
-/** As often as the most urgent market would have tried by itself since the last probe. */
+/** As often as the most urgent market would have tried by itself since the last probe. A stop has no time for that. */
 export function gapToProbeMs(state: CoreState, probedMs: number): number {
-  const leastMs = leastToSaveMs(state);
+  const leastMs = state.phase.kind === 'running' ? leastToSaveMs(state) : Number.POSITIVE_INFINITY;
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.

@@ -222,7 +222,10 @@ export function noteLapse(
 /** An attempt came to nothing: what that means for belief, market, address and key. */
 function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
   const { market } = attempt;
-  const wasOvertaken = isOvertaken(market, attempt);
+  // What the end of an outage gave up was written in it: the market was asked for again, and that counts.
+  const wasGivenUp =
+    attempt.status === 'abandoned' && attempt.at.monoMs < attempt.base.provenMs - SHORTEST_GAP_MS;
+  const wasOvertaken = wasGivenUp || isOvertaken(market, attempt);
   if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
   else believeNotApplied(state, attempt);
   market.stats.failures += 1;
@@ -374,11 +377,12 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   if (base.outage === null) return;
   const { sinceMs, probes } = base.outage;
   base.outage = null;
+  base.provenMs = at.monoMs;
   const lastedMs = state.now.monoMs - sinceMs;
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
   for (const attempt of state.attempts)
-    if (attempt.base === base && attempt.at.monoMs < at.monoMs - SHORTEST_GAP_MS) giveUp(attempt, out);
+    if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   for (const market of state.markets) {
     if (market.cycleSinceMs === null) continue;
     // What is on its way, or was just given up, may never be answered.

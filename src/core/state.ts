@@ -166,6 +166,8 @@ export class BaseState {
   /** Failures since the last answer of the API. */
   failures = 0;
   lastAnswerMs: number;
+  /** When the request was written whose answer ended the last outage. */
+  provenMs = Number.NEGATIVE_INFINITY;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
   outage: { readonly sinceMs: number; probes: number; probedMs: number } | null = null;
 

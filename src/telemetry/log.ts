@@ -155,6 +155,7 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
   };
   const giveUp = (): void => {
     isGone = true;
+    writing = null;
     cancelPause();
     for (const _line of waiting.splice(0)) drop();
   };
