@@ -1,9 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statSync,
+} from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
-import { readSmallFile } from '../config/secrets.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { GONE, readProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
@@ -59,22 +67,30 @@ function placesOf(program: string, path = ''): string[] {
   return places.filter((place) => attempt(() => statSync(place).isFile(), false));
 }
 
-/** What is longer is hardly a script, and is not looked into. */
-const LONGEST_SCRIPT = 1024 * 1024;
+/** The system reads no more of a first line. */
+const FIRST_LINE_BYTES = 256;
 
 /** An interpreter, and what env is to find in PATH: one word, and no option, variable or path. */
 const FIRST_LINE = /^#![ \t]*([^ \t\n\0]+)(?:[ \t]+([^ \t\n\0=/-][^ \t\n\0=/]*)[ \t]*(?:\n|$))?/;
 
 /** What the first line of a script names, itself or through env, and is not there; null for any other program. */
 function missingInterpreter(program: string, path: string | undefined): string | null {
-  const read = readSmallFile(program, LONGEST_SCRIPT);
-  const text = read.kind === 'ok' ? read.value.bytes.toString('utf8') : '';
-  const [, interpreter, name] = FIRST_LINE.exec(text) ?? [];
+  const [, interpreter, name] = FIRST_LINE.exec(attempt(() => beginningOf(program), '')) ?? [];
   if (interpreter === undefined) return null;
   const show = (missing: string) => missing.replace(/\r$/, ' and a carriage return');
   if (!existsSync(interpreter)) return show(interpreter);
   if (basename(interpreter) !== 'env' || name === undefined || path === undefined) return null;
   return placesOf(name, path).length === 0 ? show(name) : null;
+}
+
+function beginningOf(file: string): string {
+  const descriptor = openSync(file, 'r');
+  try {
+    const bytes = Buffer.alloc(FIRST_LINE_BYTES);
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes));
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**
