@@ -282,7 +282,7 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   const mayExist = mayFire(state, belief);
   // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
   const isOwn = market.mayHaveFired || heldUntilAwakeMs !== null;
-  if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
+  if (belief.writes.every(({ id, purpose }) => id === 0 || purpose === 'delete') && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
     const ranOut = heldUntilAwakeMs !== null && heldUntilAwakeMs <= awakeMs(state);

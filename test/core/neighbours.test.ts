@@ -153,3 +153,9 @@ test('five markets that answer slowly in turns cost a healthy one a third of its
   // It is due with 8 s left.
   expect(leastMs).toBeGreaterThan((8000 * 2) / 3);
 });
+
+test('with rising nonces thirty markets are armed in ten seconds, also beside those that are armed already', () => {
+  const driver = createDriver({ markets: names(30, 'M', 30) });
+  driver.live(10_000, 200);
+  expect(driver.notices('all-armed')).toHaveLength(1);
+});
