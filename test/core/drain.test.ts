@@ -356,18 +356,19 @@ test('a stop names no timer that was deleted and that nothing has armed since', 
 });
 
 test('a stop in an outage finds out within half a second that the exchange is back, while it waits for other bots', () => {
-  const driver = createDriver({
-    markets: ['AAA:60:one', 'BBB:60:one', 'CCC:60:two'],
-    liveness: { mode: 'beat', ttlMs: 60_000 },
-  });
-  for (const bot of ['one', 'two']) driver.say('beat', bot);
-  driver.live(20_000);
-  driver.suffer(12_000, NOT_SENT);
-  driver.stop();
-  driver.say('goodbye', 'one');
-  driver.suffer(2000, NOT_SENT);
-  const backMs = driver.sinceStartMs();
-  driver.live(600);
-  expect(driver.writes.filter(({ atMs }) => atMs >= backMs)).not.toEqual([]);
-  expect(new Set(driver.notices('deleted').map(({ market }) => market))).toEqual(new Set(['AAA', 'BBB']));
+  for (let phase = 0; phase < 6; phase += 1) {
+    const driver = createDriver({
+      markets: ['AAA:60:one', 'BBB:60:one', 'CCC:60:two'],
+      liveness: { mode: 'beat', ttlMs: 60_000 },
+    });
+    for (const bot of ['one', 'two']) driver.say('beat', bot);
+    driver.live(20_000);
+    driver.suffer(8000 + 700 * phase, NOT_SENT);
+    driver.stop();
+    driver.say('goodbye', 'one');
+    driver.suffer(500, NOT_SENT);
+    const backMs = driver.sinceStartMs();
+    driver.live(600);
+    expect(driver.writes.filter(({ atMs }) => atMs >= backMs)).not.toEqual([]);
+  }
 });
