@@ -159,3 +159,22 @@ test('with rising nonces thirty markets are armed in ten seconds, also beside th
   driver.live(10_000, 200);
   expect(driver.notices('all-armed')).toHaveLength(1);
 });
+
+test('a fleet that uses three quarters of its budget keeps tokens for the end of an outage that it can survive', () => {
+  const budget = { requests: 1500, windowMs: 10_000 };
+  const driver = createDriver({ nonce: 'window', budget, markets: names(200, 'M', 20) });
+  driver.live(40_000);
+  const swallowed = new Map<number, Write>();
+  let seen = driver.effects.length;
+  for (let round = 0; round < 155; round += 1) {
+    driver.live(100, 20, (write) => void swallowed.set(write.attempt, write));
+    for (const effect of driver.effects.slice(seen)) {
+      const write = effect.kind === 'abort' ? swallowed.get(effect.attempt) : undefined;
+      if (write !== undefined) driver.settle(write, LOST);
+    }
+    seen = driver.effects.length;
+  }
+  driver.live(30_000);
+  expect(driver.notices('outage-ended')).toHaveLength(1);
+  expect(driver.notices('lapsed')).toEqual([]);
+});
