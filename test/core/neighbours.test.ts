@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, HTTP_500, LOST, STALE_NONCE, type Write } from './driver.ts';
+import { armed, createDriver, type Driver, HTTP_500, LOST, STALE_NONCE, type Write } from './driver.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
@@ -160,21 +160,39 @@ test('with rising nonces thirty markets are armed in ten seconds, also beside th
   expect(driver.notices('all-armed')).toHaveLength(1);
 });
 
-test('a fleet that uses three quarters of its budget keeps tokens for the end of an outage that it can survive', () => {
-  const budget = { requests: 1500, windowMs: 10_000 };
-  const driver = createDriver({ nonce: 'window', budget, markets: names(200, 'M', 20) });
-  driver.live(40_000);
+/** Nothing is answered for this long, and all for 3 s after it; what is given up comes to nothing. */
+function swallow(driver: Driver, forMs: number): void {
   const swallowed = new Map<number, Write>();
-  let seen = driver.effects.length;
-  for (let round = 0; round < 155; round += 1) {
-    driver.live(100, 20, (write) => void swallowed.set(write.attempt, write));
+  const endMs = driver.sinceStartMs() + forMs;
+  while (driver.sinceStartMs() < endMs + 3000) {
+    const seen = driver.effects.length;
+    driver.live(20, 20, (write) => {
+      if (write.atMs < endMs) swallowed.set(write.attempt, write);
+      else driver.apply(write);
+    });
     for (const effect of driver.effects.slice(seen)) {
       const write = effect.kind === 'abort' ? swallowed.get(effect.attempt) : undefined;
       if (write !== undefined) driver.settle(write, LOST);
     }
-    seen = driver.effects.length;
   }
+}
+
+test('a fleet that uses three quarters of its budget keeps tokens for the end of an outage that it can survive', () => {
+  const budget = { requests: 1500, windowMs: 10_000 };
+  const driver = createDriver({ nonce: 'window', budget, markets: names(200, 'M', 20) });
+  driver.live(40_000);
+  swallow(driver, 15_500);
   driver.live(30_000);
   expect(driver.notices('outage-ended')).toHaveLength(1);
   expect(driver.notices('lapsed')).toEqual([]);
+});
+
+test('what an outage has swallowed and its end gives up is no new failure of its market', () => {
+  const driver = createDriver({ nonce: 'window', markets: names(10, 'M', 60) });
+  driver.live(40_000);
+  swallow(driver, 3000);
+  expect(driver.notices('outage-ended')).toHaveLength(1);
+  const failed = driver.notices('attempt-failed');
+  expect(failed.length).toBeGreaterThan(2);
+  expect(failed.filter(({ streak }) => streak > 0)).toEqual([]);
 });
