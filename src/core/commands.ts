@@ -282,7 +282,7 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   const mayExist = mayFire(state, belief);
   // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
   const isOwn = market.mayHaveFired || heldUntilAwakeMs !== null;
-  if (belief.writes.every(({ id, purpose }) => id === 0 || purpose === 'delete') && !isOwn) return null;
+  if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
     const ranOut = heldUntilAwakeMs !== null && heldUntilAwakeMs <= awakeMs(state);
@@ -291,8 +291,8 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;
   // The stop wrote a delete that nobody has confirmed, or that was refused, and its bot failed after that.
   if (mayExist && market.triedDelete) return 'unconfirmed';
-  if (isUnheard(state, market)) return mayExist ? 'unheard' : 'may-have-fired';
-  return mayExist ? 'policy' : null;
+  if (mayExist) return isUnheard(state, market) ? 'unheard' : 'policy';
+  return isOwn && isUnheard(state, market) ? 'may-have-fired' : null;
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */
