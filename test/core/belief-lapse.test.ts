@@ -167,3 +167,14 @@ test('an older request that is carried out late in a nonce window makes no lapse
   for (const write of driver.take()) driver.apply(write);
   expect(driver.notices('lapsed')).toEqual([]);
 });
+
+test('a lapse is certain where a lost renewal had ended long before it', () => {
+  const driver = createDriver({ markets: ['AAA:300', 'BBB:600'] });
+  driver.live(5000);
+  const endMs = 1000 * ((driver.statusOf()?.cancellationTime ?? 0) - SERVER_EPOCH);
+  driver.reload({ markets: ['AAA:60', 'BBB:600'] });
+  driver.suffer(100, LOST, 'AAA');
+  driver.suffer(endMs - driver.sinceStartMs() + 300, NOT_SENT, 'AAA');
+  driver.live(8000, 1800);
+  expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', unresolved: 0 }]);
+});
