@@ -178,3 +178,17 @@ test('a lapse is certain where a lost renewal had ended long before it', () => {
   driver.live(8000, 1800);
   expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', unresolved: 0 }]);
 });
+
+test('a late answer from before a lapse makes no second one', () => {
+  const driver = createDriver({ markets: ['AAA:10'] });
+  driver.arm();
+  driver.wait(1000);
+  const late = driver.takeOne();
+  driver.wait(4000);
+  for (const write of driver.take()) driver.apply(write);
+  driver.suffer(13_000, NOT_SENT);
+  expect(driver.notices('lapsed')).toHaveLength(1);
+  driver.apply(late, { startTime: SERVER_EPOCH + 1 });
+  driver.live(3000);
+  expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
+});
