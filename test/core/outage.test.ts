@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import {
+  armed,
   createDriver,
   type Driver,
   GARBAGE,
@@ -278,4 +279,15 @@ describe('the second address', () => {
     expect(isOut(driver)).toBe(false);
     expect(driver.writes.at(-1)?.base).toBe(0);
   });
+});
+
+test('no probe of an outage is a delete that a renewal may still follow', () => {
+  const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'], nonce: 'window' });
+  while (driver.notices('outage-began').length === 0) driver.suffer(100, LOST);
+  driver.operate('disarm', ['AAA']);
+  const lastMs = Math.max(...driver.of('AAA').map(({ atMs }) => atMs));
+  driver.suffer(15_000, LOST);
+  const deletes = driver.of('AAA', lastMs + 1);
+  expect(deletes[0]?.timeoutSeconds).toBeNull();
+  expect((deletes[0]?.atMs ?? 0) - lastMs).toBeGreaterThanOrEqual(10_000);
 });
