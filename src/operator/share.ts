@@ -12,14 +12,16 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
   return () => {
     if (shared !== null) return shared;
     const startMs = clock.now().monoMs;
-    shared = (async () => make())();
     // The status of ten thousand markets has megabytes: it is dropped before anybody asks again.
-    void Promise.allSettled([shared]).then(() => {
-      const freshMs = Math.min(FRESH_LIMIT_MS, (clock.now().monoMs - startMs) * FRESH_FACTOR);
+    const keepFor = (freshMs: number) =>
       clock.after(freshMs, () => {
         shared = null;
       });
-    });
+    shared = (async () => make())();
+    shared.then(
+      () => keepFor(Math.min(FRESH_LIMIT_MS, (clock.now().monoMs - startMs) * FRESH_FACTOR)),
+      () => keepFor(0),
+    );
     return shared;
   };
 }
