@@ -21,6 +21,7 @@ import {
   awakeSlackMs,
   type BaseState,
   type CoreState,
+  forgetSettled,
   type Goal,
   type MarketState,
   mayFire,
@@ -29,6 +30,8 @@ import {
   openWrites,
   periodOf,
   slackMs,
+  spend,
+  tokenAtMs,
   tokens,
   type Write,
 } from './state.ts';
@@ -99,6 +102,7 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 /** Writes what is due, the most urgent first, as far as lanes and tokens reach. */
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
+  forgetSettled(state);
   const isAnew = order(state);
   endLongLanes(state);
   const refused = state.key.refusal.said;
@@ -325,11 +329,6 @@ export function giveUp(attempt: Write, out: Effect[]): void {
   out.push({ kind: 'abort', attempt: attempt.id });
 }
 
-function tokenAtMs(state: CoreState): number {
-  const missing = 1 - tokens(state);
-  return state.now.monoMs + Math.max(1, missing / state.bucket.perMs);
-}
-
 /** The addresses that renewals may take: others than the first only where they serve the same account. */
 export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);
@@ -459,6 +458,7 @@ function write(
   };
   state.nextAttemptId += 1;
   state.attempts.push(attempt);
+  spend(state);
   market.lastWrittenMs = monoMs;
   if (purpose === 'delete' && state.phase.kind === 'stopping') market.triedDelete = true;
   market.askedMs = Number.NEGATIVE_INFINITY;

@@ -173,7 +173,7 @@ export function describePromise(
 }
 
 /** The exchange's window may be longer than ours by this much: 200 ppm of 10 s. */
-const DRIFT_MS = 2;
+export const WINDOW_DRIFT_MS = 2;
 /** Before an answer time was measured, an answer is planned to take this long. */
 const UNMEASURED_ANSWER_MS = 500;
 /** Requests that go one after the other are planned to use this share of what the answer time allows. */
@@ -197,7 +197,7 @@ export function carriedPerSecond(
   answerMs: number | null,
 ): number {
   const waitMs = answerMs ?? UNMEASURED_ANSWER_MS;
-  const ofBudget = (plannedOf(requests) * 1000) / (windowMs + DRIFT_MS + waitMs);
+  const ofBudget = (plannedOf(requests) * 1000) / (windowMs + WINDOW_DRIFT_MS + waitMs);
   if (answerMs === null) return ofBudget;
   const lanes = nonce === 'window' ? connections : 1;
   const holdsMs = nonce === 'window' ? answerMs : Math.min(answerMs, lanePatienceMs(answerMs));
@@ -216,16 +216,16 @@ export interface Bucket {
 }
 
 /**
- * Splits the budget: a quarter more a second than the periods need, and the rest as a burst. A request holds its token
- * until it is answered, so that the exchange sees at most burst + rate x window of them in any window of its own.
+ * Splits the budget: a quarter more a second than the periods need, and the rest as a burst, so that no burst keeps
+ * renewals waiting for the window of the budget to pass.
  */
 export function bucketOf(
   { budget: { requests, windowMs } }: Pick<CoreSettings, 'budget'>,
   neededPerSecond: number,
 ): Bucket {
-  const mostPerMs = plannedOf(requests) / (windowMs + DRIFT_MS);
+  const mostPerMs = plannedOf(requests) / (windowMs + WINDOW_DRIFT_MS);
   const perMs = clamp((neededPerSecond * 1.25) / 1000, mostPerMs / 2, mostPerMs);
-  return { burst: Math.max(1, requests - perMs * (windowMs + DRIFT_MS)), perMs };
+  return { burst: Math.max(1, requests - perMs * (windowMs + WINDOW_DRIFT_MS)), perMs };
 }
 
 /** `60 s`, `7.5 s`: a duration for a sentence. */

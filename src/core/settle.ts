@@ -31,7 +31,6 @@ import {
   type Moment,
   mustNotFire,
   type Refusal,
-  spend,
   wallAt,
 } from './state.ts';
 
@@ -56,7 +55,7 @@ type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 /** Takes in what became of one attempt. */
 export function settle(state: CoreState, attempt: Attempt, outcome: Outcome, out: Effect[]): void {
   state.attempts.splice(state.attempts.indexOf(attempt), 1);
-  spend(state);
+  state.settledMs.push(state.now.monoMs);
   const { market } = attempt;
   learn(state, attempt, outcome);
   if (outcome.kind === 'applied' && isRepeated(market, attempt, outcome.timer)) {

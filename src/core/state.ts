@@ -1,6 +1,6 @@
 import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
 import type { BotPhase, Hold } from './notice.ts';
-import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence } from './promise.ts';
+import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence, WINDOW_DRIFT_MS } from './promise.ts';
 import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
 
 /** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
@@ -251,9 +251,11 @@ export class CoreState {
   /** When a market that was not surely armed last had its turn. */
   turnMs = Number.NEGATIVE_INFINITY;
   bucket: Bucket;
-  /** Tokens of settled requests that have not flowed back yet, and until when that was counted. */
+  /** Tokens that have not flowed back yet, and until when that was counted. */
   spent = 0;
   spentAtMs: number;
+  /** When requests were settled, as long as that is within the window of the budget; the oldest first. Monotonic. */
+  settledMs: number[] = [];
   /** The answer time of the fastest market: a sick one must not slow down the others. Null before the first answer. */
   answerMs: number | null = null;
   capacityPerSecond = 0;
@@ -316,12 +318,9 @@ export function planPeriods(
     market.phaseMs = (periodMs * place) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
-  // A larger bucket fills at its rate, and a smaller one repays what the larger one gave: else a reload would give tokens
-  // away that were spent within the window. After a larger budget no more than a window's worth is owed.
-  const { burst } = state.bucket;
   const before = owed(state);
   state.bucket = bucketOf(state.settings, neededPerSecond);
-  state.spent = Math.min(before + Math.max(0, state.bucket.burst - burst), state.settings.budget.requests);
+  state.spent = Math.min(before, state.bucket.burst);
   state.spentAtMs = state.now.monoMs;
   return { moved, problems };
 }
@@ -406,9 +405,25 @@ export function firesBy(state: CoreState, { belief }: MarketState): number | nul
   return inMs === null ? null : state.now.wallMs + inMs;
 }
 
-/** Tokens in hand: what is on its way holds one each, and what was settled lets them flow back at the bucket's rate. */
+/**
+ * Tokens in hand. The bucket sets the pace of what is written; the window bounds what the exchange may see within one of
+ * its own: a request counts from its writing until a window after it was settled.
+ */
 export function tokens(state: CoreState): number {
-  return state.bucket.burst - state.attempts.length - owed(state) + 1e-6;
+  const { bucket, settings, attempts, settledMs } = state;
+  return Math.min(
+    bucket.burst - owed(state) + 1e-6,
+    settings.budget.requests - attempts.length - settledMs.length,
+  );
+}
+
+/** When the next token is there, monotonic, if no request is settled sooner. */
+export function tokenAtMs(state: CoreState): number {
+  const { bucket, now, settings, attempts, settledMs } = state;
+  const pacedMs = now.monoMs + (1 - bucket.burst + owed(state)) / bucket.perMs;
+  const [oldestMs = Number.POSITIVE_INFINITY] = settledMs;
+  const isFull = attempts.length + settledMs.length >= settings.budget.requests;
+  return Math.max(now.monoMs + 1, pacedMs, isFull ? oldestMs + countsForMs(state) : 0);
 }
 
 /** Tokens that have not flowed back by now. */
@@ -416,8 +431,17 @@ function owed({ bucket, now, spent, spentAtMs }: CoreState): number {
   return Math.max(0, spent - (now.monoMs - spentAtMs) * bucket.perMs);
 }
 
-/** A request was settled: its token flows back from now on. */
+/** A request is written: its token flows back from now on. */
 export function spend(state: CoreState): void {
   state.spent = owed(state) + 1;
   state.spentAtMs = state.now.monoMs;
+}
+
+const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WINDOW_DRIFT_MS;
+
+/** What was settled before the window of the budget counts no more. */
+export function forgetSettled(state: CoreState): void {
+  const sinceMs = state.now.monoMs - countsForMs(state);
+  const kept = state.settledMs.findIndex((atMs) => atMs > sinceMs);
+  if (kept !== 0) state.settledMs = kept < 0 ? [] : state.settledMs.slice(kept);
 }

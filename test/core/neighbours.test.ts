@@ -177,15 +177,21 @@ function swallow(driver: Driver, forMs: number): void {
   }
 }
 
-test('a fleet that uses three quarters of its budget keeps tokens for the end of an outage that it can survive', () => {
-  const budget = { requests: 1500, windowMs: 10_000 };
-  const driver = createDriver({ nonce: 'window', budget, markets: names(200, 'M', 20) });
-  driver.live(40_000);
-  swallow(driver, 15_500);
-  driver.live(30_000);
-  expect(driver.notices('outage-ended')).toHaveLength(1);
-  expect(driver.notices('lapsed')).toEqual([]);
-});
+test.each([
+  ['three quarters of its budget', 1500, names(200, 'M', 20), 15_500],
+  ['most of a small budget', 115, names(9, 'M', 10), 7300],
+] as const)(
+  'a fleet that uses %s keeps tokens for the end of an outage that it can survive',
+  (_, requests, markets, forMs) => {
+    const budget = { requests, windowMs: 10_000 };
+    const driver = createDriver({ nonce: 'window', budget, markets });
+    driver.live(40_000);
+    swallow(driver, forMs);
+    driver.live(30_000);
+    expect(driver.notices('outage-ended')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+  },
+);
 
 test('what an outage has swallowed and its end gives up is no new failure of its market', () => {
   const driver = createDriver({ nonce: 'window', markets: names(10, 'M', 60) });
