@@ -26,6 +26,9 @@ const UNSEEN_MS = 6_000;
 const LONGEST_GAP_MS = 250;
 /** With a smaller budget whatever is due may have to wait for room. */
 export const PLENTY_REQUESTS = 1000;
+/** The largest share of a budget that cadences may use where outages are to be survived. */
+const MOST_USED = 0.9;
+const BUDGET_WINDOW_MS = 10_000;
 /** The share of their time that requests one after the other take where they leave room. */
 const LITTLE_BUSY = 0.3;
 
@@ -53,12 +56,27 @@ export function timedOf({ timeoutSeconds, renewEverySeconds }: PlannedMarket) {
  * one after the other leave little room between them.
  */
 export function hasRoom(plan: Plan): boolean {
+  return plan.budgetRequests >= PLENTY_REQUESTS && keepsCadence(plan);
+}
+
+/** Is there room for the cadence of every market, if not for all of them at once? */
+function keepsCadence(plan: Plan): boolean {
   const { budgetRequests, daemons, nonce, markets, roundTripMs, faults } = plan;
-  if (budgetRequests < PLENTY_REQUESTS || daemons.length > 1) return false;
-  if (faults.some(({ kind }) => kind === 'new-budget')) return false;
-  // Renewals a millisecond that keep all timers at their cadence.
-  const perMs = markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
-  return nonce === 'window' || (roundTripMs + slowBaseMs(plan)) * perMs <= LITTLE_BUSY;
+  if (daemons.length > 1 || faults.some(({ kind }) => kind === 'new-budget')) return false;
+  if (budgetRequests < leastBudget(markets)) return false;
+  // A late answer keeps its part of the budget from others.
+  if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
+  return nonce === 'window' || (roundTripMs + slowBaseMs(plan)) * cadencePerMs(markets) <= LITTLE_BUSY;
+}
+
+/** Renewals a millisecond that keep all timers at their cadence. */
+function cadencePerMs(markets: readonly PlannedMarket[]): number {
+  return markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
+}
+
+/** The smallest budget that keeps the cadence of every market, and lets outages be survived. */
+export function leastBudget(markets: readonly PlannedMarket[]): number {
+  return Math.ceil((cadencePerMs(markets) * BUDGET_WINDOW_MS) / MOST_USED);
 }
 
 const THROTTLING: ReadonlySet<FaultKind> = new Set([
@@ -81,7 +99,7 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
  */
 export function longestPeriods(plan: Plan): (market: Timed) => number {
   const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(makesLate));
-  return hasRoom(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
+  return keepsCadence(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
 }
 const LONGEST_ANSWER_MS = 4500;
 
@@ -132,7 +150,8 @@ export function survivesMs(
  */
 export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean {
   const { market, timeoutMs, longestMs, changedMs } = truth;
-  if (plan.budgetRequests < PLENTY_REQUESTS || plan.daemons.length > 1) return false;
+  if (plan.budgetRequests < PLENTY_REQUESTS && !keepsCadence(plan)) return false;
+  if (plan.daemons.length > 1) return false;
   const inForceMs = longestPeriods(plan)(truth);
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const survivedMs =

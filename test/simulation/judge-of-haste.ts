@@ -19,7 +19,8 @@ import {
   TOLERANCE_MS,
   type Truth,
 } from './court.ts';
-import { FAULTS, type Plan, REQUEST_LIFETIME_MS, sharesKeys } from './plan.ts';
+import { FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS, sharesKeys } from './plan.ts';
+import { renewalsPerSecond } from './swarm.ts';
 
 const RATE_WINDOW_MS = 10_000;
 /** Four attempts a second, new nonces after each of them, and what a stall or a stop adds. */
@@ -28,10 +29,11 @@ const MOST_PER_SECOND = 30;
 const NONCE_WINDOW_MS = 6000;
 
 /** Invariants 9 and 10: nonces rise, or are unique where a window is used, and nobody writes more than the budget. */
-export function createPaceJudge({ plan, nowMs, serverNowMs, blame }: Court): Listener {
+export function createPaceJudge({ plan, log, nowMs, serverNowMs, blame }: Court): Listener {
   const paceOf = perKey((_by: Incarnation) => ({
-    /** True moments of what was written within the last window. */
+    /** True moments of what was written, and of what was awaited and arrived, within the last window. */
     writes: [] as number[],
+    arrivals: [] as number[],
     nonces: new Set<string>(),
     lastNonce: -1,
     lastNumber: -1,
@@ -66,15 +68,27 @@ export function createPaceJudge({ plan, nowMs, serverNowMs, blame }: Court): Lis
     return writes.length;
   }
 
+  function judgeRate(by: Incarnation, counted: 'writes' | 'arrivals'): void {
+    const requests = count(paceOf(by)[counted], RATE_WINDOW_MS);
+    if (requests <= mostRequests) return;
+    blame(
+      '10 rate',
+      `${nameOf(by)}: ${requests} ${counted} of requests within 10 s, allowed ${mostRequests}`,
+    );
+  }
+
   return {
     onWrite({ by, truth: { market }, sent, nonce }) {
       judgeNonce(by, sent.number, nonce);
-      const requests = count(paceOf(by).writes, RATE_WINDOW_MS);
-      const wrote = (what: number) => `${nameOf(by)} wrote ${what} requests within`;
-      if (requests > mostRequests) blame('10 rate', `${wrote(requests)} 10 s, allowed ${mostRequests}`);
+      judgeRate(by, 'writes');
       // Retries get denser as the deadline comes near, and never turn into a storm.
       const storm = count(writesOf(by, market), 1000);
-      if (storm > MOST_PER_SECOND) blame('10 rate', `${market}: ${wrote(storm)} a second`);
+      if (storm <= MOST_PER_SECOND) return;
+      blame('10 rate', `${market}: ${nameOf(by)} wrote ${storm} requests within a second`);
+    },
+    // The exchange counts what arrives. What was given up before it did may come at any time.
+    onArrival(by, market, { number }) {
+      if (log.of(by, market).onTheWay.some((one) => one.number === number)) judgeRate(by, 'arrivals');
     },
   };
 }
@@ -204,11 +218,12 @@ export function createProgressJudge(court: Court): Listener {
 
   const timeoutOf = ({ market }: MarketView) => truthOf(market)?.timeoutMs ?? 0;
 
-  /** How long its timer may still be saved. One that only a delete without an answer makes doubtful most likely stands. */
+  /** How long its timer may still be saved. One that only a stray request makes doubtful most likely stands. */
   function leftToSaveMs(by: Incarnation, seen: MarketView): number {
     const { deletes, confirmedMs } = log.of(by, seen.market);
     const heldMs = confirmedMs + timeoutOf(seen) - nowMs();
-    return seen.sureMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
+    const isDoubted = deletes.length > 0 || confirmedMs < by.startedMs + REQUEST_LIFETIME_MS;
+    return seen.sureMs ?? (isDoubted && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }
 
   /** Which share of its timeout is left: what has more than half of it goes in this order, and not by its deadline. */
@@ -307,6 +322,53 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
         const within = `${withinMs.toFixed(0)} ms`;
         blame('11 progress', `${market}: ${nameOf(by)} did not renew it within ${within} of an outage`);
       }
+    },
+  };
+}
+
+/** What is new lets what is armed go first for 5 s, and its first request may be overtaken. */
+const ARMS_MS = 6000;
+/** So soon a stop finds out that an outage is over: it probes twice a second, and deletes after the answer. */
+const DELETES_MS = 1500;
+
+/**
+ * Invariant 11: where nothing goes wrong, all is armed soon after a start; and a stop deletes soon what was given up with
+ * a goodbye, also where the exchange has been away until then.
+ */
+export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame }: Court): Listener {
+  const oneByOne = plan.nonce === 'increasing';
+  const serialMs = 1.5 * plan.roundTripMs * (oneByOne ? plan.markets.length : 1);
+  const fits = !oneByOne || renewalsPerSecond(plan.markets) * plan.roundTripMs <= 700;
+  const promised = plan.daemons.length === 1 && plan.budgetRequests >= PLENTY_REQUESTS && fits;
+  const started = new Set<Incarnation>();
+
+  function judgeStart(by: Incarnation): void {
+    const forMs = nowMs() - by.startedMs;
+    if (started.has(by) || forMs < ARMS_MS + serialMs) return;
+    started.add(by);
+    const unarmed = truths.find(({ firesMs }) => firesMs === null);
+    const strikes = ({ atMs, forMs }: Fault) => atMs <= nowMs() && atMs + forMs >= by.startedMs - QUIET_MS;
+    if (unarmed === undefined || plan.faults.some(strikes)) return;
+    blame('11 progress', `${unarmed.market}: ${nameOf(by)} did not arm it within ${forMs.toFixed(0)} ms`);
+  }
+  /** In a nonce window a delete waits for what may land behind it. */
+  function judgeStop(by: Incarnation, stoppingMs: number): void {
+    const sinceMs = nowMs() - DELETES_MS - serialMs;
+    if (!oneByOne || plan.daemons[by.daemon]?.policy !== 'delete' || stoppingMs > sinceMs) return;
+    const left = truths.find(({ market, bot, owner, firesMs }) => {
+      const isAsked = evidence.saidGoodbye(by, bot) && evidence.of(by, bot).heardMs <= sinceMs;
+      return isAsked && owner === by && firesMs !== null && intents.of(by, market).intent === 'guard';
+    });
+    const others = plan.faults.filter(({ kind }) => kind !== 'terminate' && kind !== 'restart');
+    if (left === undefined || longestStretchMs(others, sinceMs, nowMs()) > 0) return;
+    blame('11 progress', `${left.market}: ${nameOf(by)} has not deleted it ${DELETES_MS} ms later`);
+  }
+
+  return {
+    onTurn(by) {
+      if (!promised) return;
+      if (by.stoppingMs === null) judgeStart(by);
+      else judgeStop(by, by.stoppingMs);
     },
   };
 }

@@ -43,6 +43,7 @@ function appoint(court: Court): readonly Listener[] {
     lapses.createStreakJudge(court),
     lapses.createLatchJudge(court),
     haste.createRecoveryJudge(court),
+    haste.createEndsJudge(court),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { bearableMs } from './conditions.ts';
+import { bearableMs, leastBudget } from './conditions.ts';
 import type { Fault, FaultKind, Plan, PlannedMarket } from './plan.ts';
 import {
   createDraw,
@@ -6,6 +6,7 @@ import {
   drawCount,
   drawFault,
   drawOutages,
+  longestRoundTripMs,
   mixtureOf,
   RARE_KINDS,
   renewalsPerSecond,
@@ -69,18 +70,23 @@ const SICK = [
 /** Up to fifteen markets are sick for minutes, and now and then the exchange is away for a moment on top. */
 const drawSick: Shape = (draw, plan) => {
   const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], drawCount(draw, 2));
-  const most = Math.min(15, world.markets.length - 1);
+  const connections = draw.pick([64, 64, 1, 2, 4, 8]);
+  return withFaults({ ...world, connections }, drawSickOnes(draw, world));
+};
+
+function drawSickOnes(draw: Draw, { markets, faultyMs }: Plan): Fault[] {
+  const most = Math.min(15, markets.length - 1);
   const sick = draw.chance(0.5) ? draw.whole(1, Math.min(2, most)) : draw.whole(1, most);
   const kind = draw.pick(SICK);
   const slowest = draw.pick([700, 1500, 4000]);
   const atMs = draw.between(10_000, 40_000);
-  const forMs = draw.between(0.5 * MINUTE_MS, 2.2 * MINUTE_MS);
+  const forMs = Math.min(draw.between(0.5 * MINUTE_MS, 2.2 * MINUTE_MS), faultyMs - atMs);
   const faults = Array.from({ length: sick }, (_, target) =>
     fault(kind, atMs, forMs, draw.between(500, slowest), target),
   );
   if (draw.chance(0.3)) faults.push(fault('black-hole', atMs + forMs / 2, draw.between(500, 2500), 0, -1));
-  return withFaults({ ...world, connections: draw.pick([64, 64, 1, 2, 4, 8]) }, faults);
-};
+  return faults;
+}
 
 /** The whole exchange answers late, from the start or for a minute or two, but in time for every timer. */
 const drawSlow: Shape = (draw, plan) => {
@@ -100,6 +106,65 @@ const drawMany: Shape = (draw, plan) => {
   const timeouts = plan.nonce === 'window' ? [10, 30, 60, 60, 120] : [120, 300, 600];
   const world = plain(draw, { ...plan, faultyMs: 90_000 }, timeouts, count);
   return withFaults({ ...world, roundTripMs: 2 }, drawOutages(draw, world));
+};
+
+/** A fleet whose cadence uses most of its budget, and outages that it must survive all the same. */
+const drawBusy: Shape = (draw, plan) => {
+  const timeouts = draw.pick([[5, 10], [10], [20], [30], [10, 20, 60]]);
+  const world = plain(draw, { ...plan, faultyMs: 100_000 }, timeouts, draw.whole(6, 18));
+  const busy = {
+    ...world,
+    roundTripMs: draw.pick([2, 10]),
+    budgetRequests: Math.ceil(leastBudget(world.markets) * draw.between(1, 1.3)),
+    connections: draw.pick([64, 16, 4]),
+  };
+  const drawFaults = draw.pick([drawHoles, drawHoles, drawSickOnes, drawSlowSpells]);
+  return withFaults(busy, drawFaults(draw, busy));
+};
+
+/** Outages in which most requests get no answer. */
+function drawHoles(draw: Draw, world: Plan): Fault[] {
+  return drawOutages(draw, world, ['black-hole', 'lose-reply', 'lose-reply', 'server-error']);
+}
+
+/** All answers are late for some seconds, again and again. */
+function drawSlowSpells(draw: Draw, { faultyMs }: Plan): Fault[] {
+  const faults: Fault[] = [];
+  for (
+    let atMs = draw.between(10_000, 20_000);
+    atMs < faultyMs - 15_000;
+    atMs += draw.between(20_000, 40_000)
+  )
+    faults.push(fault('delay', atMs, draw.between(3000, 15_000), draw.between(500, 4500), -1));
+  return faults;
+}
+
+/** Many markets that are armed one after the other, and nothing wrong. */
+const drawStart: Shape = (draw, plan) => {
+  const timeouts = draw.pick([[30], [30, 60], [10, 60]]);
+  const world = plain(draw, { ...plan, faultyMs: 20_000 }, timeouts, draw.whole(40, 80));
+  const roundTripMs = Math.min(draw.pick([30, 60]), longestRoundTripMs(world.markets));
+  return { ...world, nonce: draw.chance(0.8) ? 'increasing' : 'window', roundTripMs };
+};
+
+/** One bot says goodbye, the other one falls silent, and the daemon stops while the exchange is away for a while. */
+const drawStops: Shape = (draw, plan) => {
+  const world = plain(draw, { ...plan, watched: true, bots: 2 }, [30, 60, 120], draw.whole(2, 6));
+  const faults: Fault[] = [];
+  for (let atMs = draw.between(15_000, 30_000); atMs < world.faultyMs - 40_000; atMs += 60_000) {
+    const stopMs = atMs + draw.between(500, 12_000);
+    const goodbyeMs = stopMs + draw.between(-3000, 1000);
+    const leaving = draw.whole(0, 1);
+    const kind = draw.pick(['black-hole', 'refuse-connections', 'server-error', 'reset-before'] as const);
+    faults.push(
+      fault(kind, atMs, stopMs - atMs + draw.between(0, 7000), 0, -1),
+      fault('bot-goodbye', goodbyeMs, 20_000, 0, leaving),
+      fault('bot-silent', stopMs - draw.between(0, 8000), 20_000, 0, 1 - leaving),
+      fault('terminate', stopMs, 10_000, 0, 0),
+    );
+  }
+  const daemons = world.daemons.map((daemon) => ({ ...daemon, policy: 'delete' as const }));
+  return withFaults({ ...world, daemons }, faults);
 };
 
 /** Long timers, and outages of minutes: most of them nearly as long as the shortest must survive, some longer. */
@@ -231,4 +296,8 @@ const SHAPES = [
   drawAddresses,
   drawGrants,
   drawTight,
+  drawBusy,
+  drawBusy,
+  drawStart,
+  drawStops,
 ];

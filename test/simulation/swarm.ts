@@ -106,7 +106,7 @@ function drawDaemon(draw: Draw, index: number): PlannedDaemon {
  * With rising nonces requests go one after the other: a round trip that is too long for three renewals of every timer
  * is a configuration that does not work, and the daemon says so. A part stays free for retries.
  */
-function longestRoundTripMs(markets: readonly PlannedMarket[]): number {
+export function longestRoundTripMs(markets: readonly PlannedMarket[]): number {
   return 700 / renewalsPerSecond(markets);
 }
 
@@ -139,8 +139,8 @@ function leastSurvivedMs(world: World): number {
 }
 
 /** One outage after the other, most of them nearly as long as the shortest timer must survive. */
-export function drawOutages(draw: Draw, world: World): Fault[] {
-  const kind = draw.pick(OUTAGES);
+export function drawOutages(draw: Draw, world: World, kinds: readonly FaultKind[] = OUTAGES): Fault[] {
+  const kind = draw.pick(kinds);
   const longestMs = Math.max(1000, leastSurvivedMs(world) - 1);
   const faults: Fault[] = [];
   for (let atMs = draw.between(5_000, 25_000); atMs < world.faultyMs * 0.8; ) {
