@@ -29,6 +29,8 @@ export const PLENTY_REQUESTS = 1000;
 /** The largest share of a budget that cadences may use where outages are to be survived. */
 const MOST_USED = 0.9;
 const BUDGET_WINDOW_MS = 10_000;
+/** Fewer are used up by the retries of one outage. */
+const FEWEST_REQUESTS = 40;
 /** The share of their time that requests one after the other take where they leave room. */
 const LITTLE_BUSY = 0.3;
 
@@ -66,7 +68,8 @@ function keepsCadence(plan: Plan): boolean {
   if (budgetRequests < leastBudget(markets)) return false;
   // A late answer keeps its part of the budget from others.
   if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
-  return nonce === 'window' || (roundTripMs + slowBaseMs(plan)) * cadencePerMs(markets) <= LITTLE_BUSY;
+  const lanes = nonce === 'window' ? (plan.connections ?? 64) : 1;
+  return (roundTripMs + slowBaseMs(plan)) * cadencePerMs(markets) <= LITTLE_BUSY * lanes;
 }
 
 /** Renewals a millisecond that keep all timers at their cadence. */
@@ -76,7 +79,7 @@ function cadencePerMs(markets: readonly PlannedMarket[]): number {
 
 /** The smallest budget that keeps the cadence of every market, and lets outages be survived. */
 export function leastBudget(markets: readonly PlannedMarket[]): number {
-  return Math.ceil((cadencePerMs(markets) * BUDGET_WINDOW_MS) / MOST_USED);
+  return Math.max(FEWEST_REQUESTS, Math.ceil((cadencePerMs(markets) * BUDGET_WINDOW_MS) / MOST_USED));
 }
 
 const THROTTLING: ReadonlySet<FaultKind> = new Set([

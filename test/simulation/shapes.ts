@@ -280,7 +280,8 @@ const drawMixed: Shape = (draw, plan) => {
     .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
     .map((kind) => drawFault(draw, kind, plan));
   const onLapse = draw.chance(0.3) ? ('hold' as const) : ('rearm' as const);
-  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse };
+  const connections = draw.pick([64, 64, 8, 4]);
+  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse, connections };
   return withFaults(cadenced, [...plan.faults, ...more]);
 };
 
