@@ -255,7 +255,7 @@ export class CoreState {
   spent = 0;
   spentAtMs: number;
   /** When requests were settled, as long as that is within the window of the budget; the oldest first. Monotonic. */
-  settledMs: number[] = [];
+  readonly settledMs: number[] = [];
   /** The answer time of the fastest market: a sick one must not slow down the others. Null before the first answer. */
   answerMs: number | null = null;
   capacityPerSecond = 0;
@@ -441,7 +441,6 @@ const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WIND
 
 /** What was settled before the window of the budget counts no more. */
 export function forgetSettled(state: CoreState): void {
-  const sinceMs = state.now.monoMs - countsForMs(state);
-  const kept = state.settledMs.findIndex((atMs) => atMs > sinceMs);
-  if (kept !== 0) state.settledMs = kept < 0 ? [] : state.settledMs.slice(kept);
+  const { settledMs, now } = state;
+  while ((settledMs[0] ?? now.monoMs) + countsForMs(state) <= now.monoMs) settledMs.shift();
 }

@@ -160,9 +160,10 @@ test('with rising nonces thirty markets are armed in ten seconds, also beside th
   expect(driver.notices('all-armed')).toHaveLength(1);
 });
 
-/** Nothing is answered for this long, and all for 3 s after it; what is given up comes to nothing. */
-function swallow(driver: Driver, forMs: number): void {
+/** Nothing is answered for this long, and all for 3 s after it; what is given up comes to nothing. Returns when each was. */
+function swallow(driver: Driver, forMs: number): Map<Write, number> {
   const swallowed = new Map<number, Write>();
+  const givenUpMs = new Map<Write, number>();
   const endMs = driver.sinceStartMs() + forMs;
   while (driver.sinceStartMs() < endMs + 3000) {
     const seen = driver.effects.length;
@@ -172,9 +173,12 @@ function swallow(driver: Driver, forMs: number): void {
     });
     for (const effect of driver.effects.slice(seen)) {
       const write = effect.kind === 'abort' ? swallowed.get(effect.attempt) : undefined;
-      if (write !== undefined) driver.settle(write, LOST);
+      if (write === undefined) continue;
+      driver.settle(write, LOST);
+      givenUpMs.set(write, driver.sinceStartMs());
     }
   }
+  return givenUpMs;
 }
 
 test.each([
@@ -201,4 +205,15 @@ test('what an outage has swallowed and its end gives up is no new failure of its
   const failed = driver.notices('attempt-failed');
   expect(failed.length).toBeGreaterThan(2);
   expect(failed.filter(({ streak }) => streak > 0)).toEqual([]);
+});
+
+test('a request without an answer counts against the budget until a window after it was given up', () => {
+  const budget = { requests: 24, windowMs: 10_000 };
+  const driver = createDriver({ nonce: 'window', budget, markets: ['AAA:10', 'BBB:10'] });
+  driver.live(40_000);
+  const givenUp = [...swallow(driver, 60_000)];
+  const counts = givenUp.map(
+    ([{ atMs }]) => givenUp.filter(([one, endMs]) => one.atMs <= atMs && endMs > atMs - 10_000).length,
+  );
+  expect(Math.max(...counts)).toBe(budget.requests);
 });
