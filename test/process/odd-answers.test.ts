@@ -103,6 +103,22 @@ test.concurrent.for(['increasing', 'window'])(
   },
 );
 
+test('nothing fires in an outage of 6.5 s that uses up a small budget, with timers of 10 s', {
+  timeout: 60_000,
+}, async (context) => {
+  const markets = Array.from({ length: 8 }, (_, index) => `M${index}_USDT`);
+  // 100 requests in 10 s, of which eight renewals a second need 80.
+  const config = { exchange: { nonce: 'window', budgetShare: 0.01 } };
+  const { exchange } = await guard(context, { markets, timeoutSeconds: 10, config });
+  await sleep(12_000);
+  // No answer comes, and no connection is closed when the exchange is back.
+  await exchange.addFaults({ kind: 'latency', ms: 60_000 });
+  await sleep(6500);
+  await exchange.clearFaults();
+  await sleep(6000);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+});
+
 /** What the status says of a market. */
 interface Seen {
   readonly survivesSeconds: number;
