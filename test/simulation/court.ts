@@ -160,6 +160,8 @@ export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number)
       // What was said before already is no new end of its evidence.
       const endedMs = says === lastWord ? Math.min(untilMs, nowMs()) : nowMs();
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : endedMs;
+      // Heard after all: a word may be read right after its last market was taken out.
+      if (says === 'beat') page.staysDead = false;
       Object.assign(page, { lastWord: says, saidMs, heardMs: nowMs(), beforeMs });
       if (says === 'goodbye') page.goodbyeUntilMs = ENDLESS_MS;
       if (says === 'fail') takeBackGoodbye(by, bot);

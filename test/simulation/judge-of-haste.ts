@@ -347,7 +347,9 @@ export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame 
     if (started.has(by) || forMs < ARMS_MS + serialMs) return;
     started.add(by);
     const unarmed = truths.find(({ firesMs }) => firesMs === null);
-    const strikes = ({ atMs, forMs }: Fault) => atMs <= nowMs() && atMs + forMs >= by.startedMs - QUIET_MS;
+    // A move back to this daemon comes up to `sizeMs` after its fault has ended.
+    const strikes = ({ atMs, forMs, sizeMs }: Fault) =>
+      atMs <= nowMs() && atMs + forMs + sizeMs >= by.startedMs - QUIET_MS;
     if (unarmed === undefined || plan.faults.some(strikes)) return;
     blame('11 progress', `${unarmed.market}: ${nameOf(by)} did not arm it within ${forMs.toFixed(0)} ms`);
   }
