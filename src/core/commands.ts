@@ -6,7 +6,6 @@ import {
   type MarketSettings,
   type OperatorCommand,
   type Policy,
-  say,
 } from './events.ts';
 import { follow, hold, isAlive } from './goal.ts';
 import { askFor, hurry } from './next.ts';
@@ -22,6 +21,7 @@ import {
   mayFire,
   onTheirWay,
   planPeriods,
+  say,
   setMarkets,
   wallAt,
 } from './state.ts';

@@ -1,5 +1,5 @@
 import { believeWritten, isOvertaken, lastsUntilAwakeMs } from './belief.ts';
-import { type Effect, type Purpose, say } from './events.ts';
+import type { Effect, Purpose } from './events.ts';
 import {
   answerTimeMs,
   EARLY_MS,
@@ -13,7 +13,7 @@ import {
   schedule,
   untilPressedMs,
 } from './next.ts';
-import { lanePatienceMs, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
+import { LONGEST_LANE_MS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   type Attempt,
   ageMs,
@@ -29,12 +29,14 @@ import {
   onTheirWay,
   openWrites,
   periodOf,
+  say,
   slackMs,
   spend,
   tokenAtMs,
   tokens,
   type Write,
 } from './state.ts';
+import { clamp } from './time.ts';
 
 /** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
 export const COALESCE_MS = 25;
@@ -260,6 +262,10 @@ function isHung(state: CoreState, market: MarketState): boolean {
   );
 }
 
+/** With rising nonces nobody waits longer than this for the answer to the request before: a few answer times. */
+const patienceOf = ({ answerMs }: CoreState) =>
+  answerMs === null ? LONGEST_LANE_MS : clamp(4 * answerMs + 50, 100, LONGEST_LANE_MS);
+
 /** What is unanswered for longer than this is late, where answers take so long. */
 const usualMs = (answerMs: number) => 2 * answerMs + 50;
 
@@ -270,7 +276,7 @@ const usualMs = (answerMs: number) => 2 * answerMs + 50;
  */
 function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   const { goal, staleNonces, settings } = market;
-  const patienceMs = lanePatienceMs(state.answerMs);
+  const patienceMs = patienceOf(state);
   const answerMs = market.answerMs ?? 0;
   if (!state.key.accepted) return patienceMs;
   // A whole exchange that is slow is no reason for more connections than are configured.
@@ -311,7 +317,7 @@ function hasLane(state: CoreState, laneMs: number): boolean {
 function endLongLanes(state: CoreState): void {
   // In a nonce window nobody is overtaken.
   if (state.settings.nonce === 'window') return;
-  const patienceMs = lanePatienceMs(state.answerMs);
+  const patienceMs = patienceOf(state);
   for (const holder of state.attempts) {
     if (holder.laneMs <= patienceMs) continue;
     const hasWaited = state.queue.some(

@@ -138,10 +138,6 @@ export type Effect =
   | { readonly kind: 'notice'; readonly notice: Notice }
   | { readonly kind: 'finished'; readonly left: readonly LeftArmed[] };
 
-export function say(out: Effect[], notice: Notice): void {
-  out.push({ kind: 'notice', notice });
-}
-
 /** What an operator may ask for while the daemon runs. */
 export const COMMANDS = ['arm', 'disarm', 'pause', 'resume', 'trip'] as const;
 export type CommandName = (typeof COMMANDS)[number];

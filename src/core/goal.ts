@@ -1,4 +1,4 @@
-import { type BotWord, type Effect, type Policy, say } from './events.ts';
+import type { BotWord, Effect, Policy } from './events.ts';
 import { askFor, DELETE_MS, noStraysFromMs } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Goal,
   type MarketState,
   mustNotFire,
+  say,
 } from './state.ts';
 import { lifeAt } from './time.ts';
 

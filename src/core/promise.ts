@@ -176,6 +176,8 @@ export function describePromise(
 export const WINDOW_DRIFT_MS = 2;
 /** Before an answer time was measured, an answer is planned to take this long. */
 const UNMEASURED_ANSWER_MS = 500;
+/** With rising nonces a request is planned to hold up the next one for this long at most. */
+export const LONGEST_LANE_MS = 500;
 /** Requests that go one after the other are planned to use this share of what the answer time allows. */
 const SERIAL_SHARE = 0.8;
 
@@ -189,8 +191,7 @@ type Limits = Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>;
 /**
  * Renewals a second that are planned to be carried: what the budget allows while each request counts from its writing
  * until a window after its answer, and what the wire allows: with rising nonces one request at a time, else one for each
- * connection.
- * `answerMs` null: not measured yet. `laneMs`: the longest that one request may hold up the next.
+ * connection. `answerMs` null: not measured yet.
  */
 export function carriedPerSecond(
   { budget: { requests, windowMs }, nonce, connections }: Limits,
@@ -200,13 +201,8 @@ export function carriedPerSecond(
   const ofBudget = (plannedOf(requests) * 1000) / (windowMs + WINDOW_DRIFT_MS + waitMs);
   if (answerMs === null) return ofBudget;
   const lanes = nonce === 'window' ? connections : 1;
-  const holdsMs = nonce === 'window' ? answerMs : Math.min(answerMs, lanePatienceMs(answerMs));
+  const holdsMs = nonce === 'window' ? answerMs : Math.min(answerMs, LONGEST_LANE_MS);
   return Math.min(ofBudget, (SERIAL_SHARE * lanes * 1000) / Math.max(holdsMs, 0.1));
-}
-
-/** With rising nonces nobody waits longer than this for the answer to the request before: a few answer times. */
-export function lanePatienceMs(answerMs: number | null): number {
-  return answerMs === null ? 500 : clamp(4 * answerMs + 50, 100, 500);
 }
 
 /** The token bucket: `burst` requests at once, and `perMs` after that. */

@@ -1,5 +1,5 @@
-import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
-import type { BotPhase, Hold } from './notice.ts';
+import type { CoreSettings, Effect, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
+import type { BotPhase, Hold, Notice } from './notice.ts';
 import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence, WINDOW_DRIFT_MS } from './promise.ts';
 import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
 
@@ -443,4 +443,9 @@ const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WIND
 export function forgetSettled(state: CoreState): void {
   const { settledMs, now } = state;
   while ((settledMs[0] ?? now.monoMs) + countsForMs(state) <= now.monoMs) settledMs.shift();
+}
+
+/** Tells the world what happened. */
+export function say(out: Effect[], notice: Notice): void {
+  out.push({ kind: 'notice', notice });
 }

@@ -1,7 +1,7 @@
 import { believeLeft, mayHaveRunOut, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
-import { type CoreEvent, type Effect, say } from './events.ts';
+import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
 import { hurry, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
@@ -16,6 +16,7 @@ import {
   mayFire,
   mustNotFire,
   planPeriods,
+  say,
   slackMs,
   wallAt,
 } from './state.ts';
