@@ -70,6 +70,8 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     // Whatever the file says of itself: others have values that no check expects, and merge keys that throw.
     schema: 'core',
     resolveKnownTags: false,
+    // The library compares each key with all others: a megabyte of them would hold up renewals for minutes.
+    uniqueKeys: false,
   });
   const at = (offset: number, path: Path, length: number): Place => {
     const { line, col } = lineCounter.linePos(offset);
@@ -84,31 +86,35 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     };
     return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
-  const aliases = findAliases(document);
+  const index = indexOf(document);
+  const { aliases, repeated } = index;
   const place = (path: Path): Place => {
-    const { offset, end } = find(document, aliases, path);
+    const { offset, end } = find(document, index, path);
     return at(offset, path, end - offset);
   };
   const unresolved = [...aliases].flatMap(([alias, value]) => (value === undefined ? alias : []));
   if (aliases.size > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
   // What follows a mistake in the syntax follows from it, and would hide it.
-  const first = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
-  const errors = first === -1 ? document.errors : document.errors.slice(0, first + 1);
+  const errors = document.errors.slice(0, 1);
   const problems = [...errors, ...document.warnings].map((error) => {
-    const length = error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1;
-    return { place: at(error.pos[0], [], length), text: explainSyntax(error, text) };
+    return { place: at(error.pos[0], [], 1), text: explainSyntax(error) };
   });
+  for (const offset of errors.length === 0 ? repeated : []) {
+    const key = /^[^\s:]+/.exec(text.slice(offset))?.[0] ?? '';
+    const twice = `${key}: found the same key a second time; allowed: each key once`;
+    problems.push({ place: at(offset, [], key.length), text: twice });
+  }
   const anchor = 'allowed: the name of an anchor that stands before it';
   for (const { range, source } of unresolved) {
     const mark = at(range?.[0] ?? 0, [], source.length + 1);
     problems.push({ place: mark, text: `found *${source}, an alias of nothing; ${anchor}` });
   }
-  if (unresolved.length > 0 || first !== -1) return { values: null, problems, place };
+  if (unresolved.length > 0 || errors.length > 0) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [describe(values), []];
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
-  problems.push({ place: at(find(document, aliases, path).offset, [], 1), text: wanted });
+  problems.push({ place: at(find(document, index, path).offset, [], 1), text: wanted });
   return { values: null, problems, place };
 }
 
@@ -147,22 +153,33 @@ function excerptOf(text: string, line: number, before: number, given: number | n
   ];
 }
 
-/** What each alias stands for; undefined where that is nothing. */
-type Aliases = Map<Alias, Node | undefined>;
-
-/** All aliases in one pass: the library looks through the whole file for each. */
-function findAliases(document: Document.Parsed) {
+/** All aliases and keys in one pass: the library looks through the whole file, or map, for each. */
+function indexOf(document: Document.Parsed) {
   const anchors = new Map<string, Node>();
-  const aliases: Aliases = new Map();
+  /** What each alias stands for; undefined where that is nothing. */
+  const aliases = new Map<Alias, Node | undefined>();
+  /** The first pair of each key. */
+  const pairs = new Map<unknown, ReadonlyMap<string, Pair>>();
+  /** Where a key stands that its map had before. */
+  const repeated: number[] = [];
   visit(document, {
     Alias(_key, alias) {
       aliases.set(alias, anchors.get(alias.source));
     },
     Value(_key, value) {
       if (value.anchor !== undefined) anchors.set(value.anchor, value);
+      if (!isMap(value)) return;
+      const byKey = new Map<string, Pair>();
+      for (const pair of value.items) {
+        if (!isScalar<string | null>(pair.key)) continue;
+        const key = String(pair.key.value ?? '');
+        if (byKey.has(key)) repeated.push(pair.key.range?.[0] ?? 0);
+        else byKey.set(key, pair);
+      }
+      pairs.set(value, byKey);
     },
   });
-  return aliases;
+  return { aliases, pairs, repeated };
 }
 
 /** What somebody who does not know the parser's terms can do about a mistake, by a part of the parser's message. */
@@ -185,30 +202,22 @@ const HINTS: Readonly<Record<string, string>> = {
   'Plain value cannot start with': 'put the text into quotes',
 };
 
-function explainSyntax(error: YAMLError, text: string): string {
+function explainSyntax(error: YAMLError): string {
   if (error.message.includes('call stack')) return NESTED;
   if (error.code === 'MULTIPLE_DOCS') return 'found a second YAML document; allowed: one';
-  if (error.code === 'DUPLICATE_KEY')
-    return `${keyAt(error, text)}: found the same key a second time; allowed: each key once`;
   const [first = ''] = error.message.split('\n');
   const [, hint] = Object.entries(HINTS).find(([part]) => new RegExp(part).test(first)) ?? [];
   return `not valid YAML: ${first}${hint === undefined ? '' : `; ${hint}`}`;
 }
 
-function keyAt(error: YAMLError, text: string): string {
-  return /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '';
-}
-
 /** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
-function find(document: Document.Parsed, aliases: Aliases, path: Path) {
+function find(document: Document.Parsed, { aliases, pairs }: ReturnType<typeof indexOf>, path: Path) {
   let node: unknown = document.contents;
   let offset = document.contents?.range[0] ?? 0;
   let end = offset + 1;
   for (const step of path) {
     if (isAlias(node)) node = aliases.get(node);
-    const isStep = ({ key }: Pair) =>
-      isScalar<string | null>(key) && String(key.value ?? '') === String(step);
-    const pair = isMap(node) ? node.items.find(isStep) : undefined;
+    const pair = pairs.get(node)?.get(String(step));
     node = isSeq(node) ? node.items[Number(step)] : pair?.value;
     const own = pair?.key ?? node;
     if (!isNode(own)) break;

@@ -152,10 +152,12 @@ it('a file that is no configuration is refused with a message, whatever stands u
 });
 
 const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
+const keys = Array.from({ length: 30_000 }, (_, index) => `  k${index}: 1`).join('\n');
 const wrong = Array.from({ length: 3000 }, (_, index) => `{ market: M${index}_USDT, timeoutSeconds: 4 }`);
 it.each<[string, string, string | Buffer]>([
   ['beyond 1 MiB', 'is bigger than 1024 KiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
   ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
+  ['in bounded time, with many keys', 'exchange.k29999: unknown key', `exchange:\n${keys}`],
   ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
   [
     'in bounded time, with many mistakes by alias',
@@ -163,7 +165,7 @@ it.each<[string, string, string | Buffer]>([
     `x: &x [${wrong.join()}]\nmarkets: *x`,
   ],
   ['when it is not text', 'is not UTF-8 text', Buffer.from([0xff, 0xfe, 0x00])],
-])('a file that is no configuration is refused %s: it %s', { timeout: 5000 }, (_, says, text) => {
+])('a file that is no configuration is refused %s: it %s', { timeout: 15_000 }, (_, says, text) => {
   expect(problemsOf(load(text))).toContain(says);
 });
 
