@@ -408,9 +408,11 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     // What answers late is told late of: it waits as if it had been tried as often as others can be meanwhile.
     const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
-    // What can be saved first, then the fewest tries, then the earliest deadline: of at most 600 s, the longest timer.
-    const saves = isSalvageable(state, market) ? 0 : 1e12;
-    const rank = saves + tries * 1e6 + leftToSaveMs(state, market);
+    // What the next probe would come too late for goes first, then what can be saved, then the fewest tries, then the
+    // earliest deadline: of at most 600 s, the longest timer.
+    const untilMs = untilPressedMs(state, market);
+    const group = untilMs <= 0 ? 0 : untilMs < Number.POSITIVE_INFINITY ? 1e12 : 2e12;
+    const rank = group + tries * 1e6 + leftToSaveMs(state, market);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;
