@@ -94,7 +94,7 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/settle', 'lapse !== null && wasWanted', 'lapse === undefined && wasWanted'],
     ['core/step', '(mustNotFire(market) || !market.firesOnPurpose)', 'market.streak < 0'],
   ]),
-  bug('every lapse is called possible', 54, 'calls a lapse possible that is certain', [
+  bug('every lapse is called possible', 6, 'calls a lapse possible that is certain', [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'possible'"],
     ['core/step', 'noteLapse(state, market, certainty', "noteLapse(state, market, 'possible'"],
   ]),
@@ -223,7 +223,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a lapse is told by the clock and by the answer', 16, 'reported one gap twice', [
     ['core/step', 'belief.server = null;\n  tidy', 'tidy'],
   ]),
-  bug('every lapse is called certain', 6, 'that never was', [
+  bug('every lapse is called certain', 7, 'that never was', [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'certain'"],
   ]),
   bug('what fires on purpose is a lapse', 32, 'nobody wanted the timer', [

@@ -67,25 +67,25 @@ const SICK = [
   'refuse-connections',
 ] as const;
 
-/** Up to fifteen markets are sick for minutes, and now and then the exchange is away for a moment on top. */
+/** Up to fifteen markets are sick for minutes, and in half of the plans the exchange is away again and again on top. */
 const drawSick: Shape = (draw, plan) => {
   const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], drawCount(draw, 2));
   const connections = draw.pick([64, 64, 1, 2, 4, 8]);
   return withFaults({ ...world, connections }, drawSickOnes(draw, world));
 };
 
-function drawSickOnes(draw: Draw, { markets, faultyMs }: Plan): Fault[] {
+function drawSickOnes(draw: Draw, world: Plan): Fault[] {
+  const { markets, faultyMs } = world;
   const most = Math.min(15, markets.length - 1);
   const sick = draw.chance(0.5) ? draw.whole(1, Math.min(2, most)) : draw.whole(1, most);
-  const kind = draw.pick(SICK);
+  const kinds = draw.chance(0.5) ? [draw.pick(SICK)] : SICK;
   const slowest = draw.pick([700, 1500, 4000]);
   const atMs = draw.between(10_000, 40_000);
   const forMs = Math.min(draw.between(0.5 * MINUTE_MS, 2.2 * MINUTE_MS), faultyMs - atMs);
   const faults = Array.from({ length: sick }, (_, target) =>
-    fault(kind, atMs, forMs, draw.between(500, slowest), target),
+    fault(draw.pick(kinds), atMs, forMs, draw.between(500, slowest), target),
   );
-  if (draw.chance(0.3)) faults.push(fault('black-hole', atMs + forMs / 2, draw.between(500, 2500), 0, -1));
-  return faults;
+  return draw.chance(0.5) ? [...faults, ...drawOutages(draw, world)] : faults;
 }
 
 /** The whole exchange answers late, from the start or for a minute or two, but in time for every timer. */
