@@ -31,7 +31,9 @@ const MOST_USED = 0.9;
 const BUDGET_WINDOW_MS = 10_000;
 /** Fewer are used up by the retries of one outage. */
 const FEWEST_REQUESTS = 40;
-/** The share of their time that requests one after the other take where they leave room. */
+/** The share of their time that requests one after the other take where every market keeps its cadence. */
+const MOST_BUSY = 0.7;
+/** The same where what is due leaves soon after. */
 const LITTLE_BUSY = 0.3;
 
 /**
@@ -58,22 +60,24 @@ export function timedOf({ timeoutSeconds, renewEverySeconds }: PlannedMarket) {
  * one after the other leave little room between them.
  */
 export function hasRoom(plan: Plan): boolean {
-  return plan.budgetRequests >= PLENTY_REQUESTS && keepsCadence(plan);
+  return plan.budgetRequests >= PLENTY_REQUESTS && keepsCadence(plan, LITTLE_BUSY);
 }
 
 /** Is there room for the cadence of every market, if not for all of them at once? */
-function keepsCadence(plan: Plan): boolean {
+function keepsCadence(plan: Plan, mostBusy = MOST_BUSY): boolean {
   const { budgetRequests, daemons, nonce, markets, roundTripMs, faults } = plan;
   if (daemons.length > 1 || faults.some(({ kind }) => kind === 'new-budget')) return false;
   if (budgetRequests < leastBudget(markets)) return false;
   // A late answer keeps its part of the budget from others.
   if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
   const lanes = nonce === 'window' ? (plan.connections ?? 64) : 1;
-  return (roundTripMs + slowBaseMs(plan)) * cadencePerMs(markets) <= LITTLE_BUSY * lanes;
+  // Requests that overtake each other hold their connections for longer.
+  const mixedUpMs = Math.max(0, ...faults.map(({ kind, sizeMs }) => (kind === 'reorder' ? sizeMs : 0)));
+  return (roundTripMs + slowBaseMs(plan) + mixedUpMs) * cadencePerMs(markets) <= mostBusy * lanes;
 }
 
 /** Renewals a millisecond that keep all timers at their cadence. */
-function cadencePerMs(markets: readonly PlannedMarket[]): number {
+export function cadencePerMs(markets: readonly PlannedMarket[]): number {
   return markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
 }
 
@@ -136,14 +140,13 @@ export function bearableMs(plan: Plan, market: string): number {
 
 /** W: outages shorter than this lapse no timer of this length that is renewed so often. */
 export function survivesMs(
-  { roundTripMs, nonce, markets }: Pick<Plan, 'roundTripMs' | 'nonce' | 'markets'>,
+  { roundTripMs }: Pick<Plan, 'roundTripMs'>,
   timeoutMs: number,
   everyMs: number,
   slow = 0,
 ): number {
   const tripMs = roundTripMs * 1.5 + slow;
-  const queueMs = (nonce === 'increasing' ? markets.length : 1) * tripMs;
-  return timeoutMs - 1000 - everyMs - 3 * tripMs - queueMs - LONGEST_GAP_MS - 250;
+  return timeoutMs - 1000 - everyMs - 4 * tripMs - LONGEST_GAP_MS - 250;
 }
 
 /**

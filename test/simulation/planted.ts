@@ -94,11 +94,11 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/settle', 'lapse !== null && wasWanted', 'lapse === undefined && wasWanted'],
     ['core/step', '(mustNotFire(market) || !market.firesOnPurpose)', 'market.streak < 0'],
   ]),
-  bug('every lapse is called possible', 6, 'calls a lapse possible that is certain', [
+  bug('every lapse is called possible', 11, 'calls a lapse possible that is certain', [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'possible'"],
     ['core/step', 'noteLapse(state, market, certainty', "noteLapse(state, market, 'possible'"],
   ]),
-  bug('every tenth lapse is called possible', 69, 'calls a lapse possible that is certain', [
+  bug('every tenth lapse is called possible', 275, 'calls a lapse possible that is certain', [
     ['core/belief', 'unresolved === 0 ?', 'unresolved === 0 && timer.startTime % 10 !== 0 ?'],
     [
       'core/step',
@@ -142,7 +142,7 @@ export const PLANTED: readonly PlantedBug[] = [
       'settings.budget.requests',
     ],
   ]),
-  bug('a request holds its token until it is answered', 174, 'fired although', [
+  bug('a request holds its token until it is answered', 7, 'fired although', [
     ['core/state', 'bucket.burst - owed(state)', 'bucket.burst - attempts.length - owed(state)'],
   ]),
   bug(
@@ -152,7 +152,7 @@ export const PLANTED: readonly PlantedBug[] = [
     'what has lapsed waits for 5 s only',
   ),
   bug('a stop probes as rarely as it renews', 66, 'has not deleted it', 'a stop probes twice a second'),
-  bug('the timeout that the exchange granted is not looked at', 29, 'longer than it is', [
+  bug('the timeout that the exchange granted is not looked at', 56, 'longer than it is', [
     ['core/belief', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs'],
   ]),
   bug('`renewEverySeconds` is not looked at', 32, 'after it was due', [
@@ -220,10 +220,10 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a stop counts the lifetime of a request as over', 4, 'fires later than', [
     ['core/commands', 'market.belief.notAfterMs ?? monoMs', '(market.belief.notAfterMs ?? monoMs) - 13_000'],
   ]),
-  bug('a lapse is told by the clock and by the answer', 16, 'reported one gap twice', [
+  bug('a lapse is told by the clock and by the answer', 11, 'reported one gap twice', [
     ['core/step', 'belief.server = null;\n  tidy', 'tidy'],
   ]),
-  bug('every lapse is called certain', 7, 'that never was', [
+  bug('every lapse is called certain', 26, 'that never was', [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'certain'"],
   ]),
   bug('what fires on purpose is a lapse', 32, 'nobody wanted the timer', [

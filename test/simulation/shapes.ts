@@ -1,4 +1,4 @@
-import { bearableMs, leastBudget } from './conditions.ts';
+import { bearableMs, cadencePerMs, leastBudget } from './conditions.ts';
 import type { Fault, FaultKind, Plan, PlannedMarket } from './plan.ts';
 import {
   createDraw,
@@ -138,6 +138,15 @@ function drawSlowSpells(draw: Draw, { faultyMs }: Plan): Fault[] {
     faults.push(fault('delay', atMs, draw.between(3000, 15_000), draw.between(500, 4500), -1));
   return faults;
 }
+
+/** Requests that go one after the other through most of their time, and outages that all must survive as printed. */
+const drawSerial: Shape = (draw, plan) => {
+  const timeouts = draw.pick([[10], [20], [30], [60], [10, 20, 60], [30, 60]]);
+  const world = plain(draw, { ...plan, faultyMs: 120_000 }, timeouts, draw.whole(6, 30));
+  const roundTripMs = draw.between(0.25, 0.69) / cadencePerMs(world.markets);
+  const busy = { ...world, nonce: 'increasing' as const, roundTripMs: Math.round(roundTripMs) };
+  return withFaults(busy, drawOutages(draw, busy));
+};
 
 /** Many markets that are armed one after the other, and nothing wrong. */
 const drawStart: Shape = (draw, plan) => {
@@ -299,6 +308,7 @@ const SHAPES = [
   drawTight,
   drawBusy,
   drawBusy,
+  drawSerial,
   drawStart,
   drawStops,
 ];
