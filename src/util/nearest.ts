@@ -19,14 +19,10 @@ export function nearest(word: string, candidates: readonly string[]): string | n
     if (candidate.length > LONGEST_WORD) continue;
     const known = lettersOf(candidate);
     const isPart = isPartOf(given, known) || isPartOf(known, given) || isFirstWordOf(word, candidate);
-    const isNear = Math.abs(given.length - known.length) < bestDistance;
-    const edits = isNear ? editDistance(given, known) : Number.POSITIVE_INFINITY;
+    if (!isPart && Math.abs(given.length - known.length) >= bestDistance) continue;
     // A slip of one letter is nearer than a part: `API_KEYFILE` begins as API_KEY does, and means API_KEY_FILE.
-    const distance = Math.min(edits, isPart ? 1.5 : Number.POSITIVE_INFINITY);
-    if (distance < bestDistance && distance < known.length) {
-      best = candidate;
-      bestDistance = distance;
-    }
+    const distance = Math.min(editDistance(given, known), isPart ? 1.5 : Number.POSITIVE_INFINITY);
+    if (distance < bestDistance && distance < known.length) [best, bestDistance] = [candidate, distance];
   }
   return best;
 }
