@@ -1,12 +1,6 @@
 import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
-import {
-  type CoreSettings,
-  type Effect,
-  type MarketSettings,
-  type OperatorCommand,
-  type Policy,
-} from './events.ts';
+import type { CoreSettings, Effect, MarketSettings, OperatorCommand, Policy } from './events.ts';
 import { follow, hold, isAlive } from './goal.ts';
 import { askFor, hurry } from './next.ts';
 import type { LeftArmed } from './notice.ts';

@@ -408,11 +408,11 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     // What answers late is told late of: it waits as if it had been tried as often as others can be meanwhile.
     const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
-    // What the next probe would come too late for goes first, then what can be saved, then the fewest tries, then the
-    // earliest deadline: of at most 600 s, the longest timer.
-    const untilMs = untilPressedMs(state, market);
-    const group = untilMs <= 0 ? 0 : untilMs < Number.POSITIVE_INFINITY ? 1e12 : 2e12;
-    const rank = group + tries * 1e6 + leftToSaveMs(state, market);
+    // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
+    // the fewest tries go first, and then the earliest deadline: of at most 600 s, the longest timer.
+    const canWaitMs = untilPressedMs(state, market);
+    const saves = isSalvageable(state, market) ? 0 : 1e12;
+    const rank = (canWaitMs <= 0 ? -1e12 : saves) + tries * 1e6 + leftToSaveMs(state, market);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

@@ -8,7 +8,7 @@ import {
   mayHaveRunOut,
 } from './belief.ts';
 import { giveUp, isOpen, usableBases } from './dispatch.ts';
-import { type Effect, type FailureReason, type Outcome, type Pinged, type ServerTimer } from './events.ts';
+import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import { gapToKeyProbeMs, hurry, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
 import type { Certainty } from './notice.ts';
