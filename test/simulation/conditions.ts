@@ -71,8 +71,9 @@ function keepsCadence(plan: Plan, mostBusy = MOST_BUSY): boolean {
   // A late answer keeps its part of the budget from others.
   if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
   const lanes = nonce === 'window' ? (plan.connections ?? 64) : 1;
-  // Requests that overtake each other hold their connections for longer.
-  const mixedUpMs = Math.max(0, ...faults.map(({ kind, sizeMs }) => (kind === 'reorder' ? sizeMs : 0)));
+  // Where all requests overtake each other, they hold their connections for longer.
+  const mixing = faults.filter(({ kind, target }) => kind === 'reorder' && target < 0);
+  const mixedUpMs = Math.max(0, ...mixing.map(({ sizeMs }) => sizeMs));
   return (roundTripMs + slowBaseMs(plan) + mixedUpMs) * cadencePerMs(markets) <= mostBusy * lanes;
 }
 

@@ -347,9 +347,10 @@ export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame 
     if (started.has(by) || forMs < ARMS_MS + serialMs) return;
     started.add(by);
     const unarmed = truths.find(({ firesMs }) => firesMs === null);
-    // A move back to this daemon comes up to `sizeMs` after its fault has ended.
-    const strikes = ({ atMs, forMs, sizeMs }: Fault) =>
-      atMs <= nowMs() && atMs + forMs + sizeMs >= by.startedMs - QUIET_MS;
+    // A market comes back from another daemon up to `sizeMs` after its fault has ended.
+    const endMs = ({ kind, atMs, forMs, sizeMs }: Fault) =>
+      atMs + forMs + (kind === 'reload-moves' ? sizeMs : 0);
+    const strikes = (one: Fault) => one.atMs <= nowMs() && endMs(one) >= by.startedMs - QUIET_MS;
     if (unarmed === undefined || plan.faults.some(strikes)) return;
     blame('11 progress', `${unarmed.market}: ${nameOf(by)} did not arm it within ${forMs.toFixed(0)} ms`);
   }

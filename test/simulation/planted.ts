@@ -71,7 +71,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('renewals need no evidence', 3, 'after the evidence ran out', [
     ['core/goal', "if (settings.liveness.mode === 'none')", 'if (atLifeMs > 0)'],
   ]),
-  bug('a time-out counts as not carried out', 16, 'says within', [
+  bug('a time-out counts as not carried out', 21, 'says within', [
     ['core/settle', 'outcome.maybeApplied;', "outcome.maybeApplied && outcome.reason !== 'timeout';"],
   ]),
   bug('a confirmation counts for twice the timeout', 1, 'longer than it is', [
@@ -90,7 +90,7 @@ export const PLANTED: readonly PlantedBug[] = [
       'overdueSaid = false;\n  for (const other of state.markets) other.streak = 0;',
     ],
   ]),
-  bug('a lapse is not reported', 7, 'after a lapse and said nothing', [
+  bug('a lapse is not reported', 11, 'after a lapse and said nothing', [
     ['core/settle', 'lapse !== null && wasWanted', 'lapse === undefined && wasWanted'],
     ['core/step', '(mustNotFire(market) || !market.firesOnPurpose)', 'market.streak < 0'],
   ]),
