@@ -22,7 +22,7 @@ export const UNPROTECTED_GAP_MS = 500;
 /** What is refused, and has nothing left to save, is tried again rarely: exchanges lock keys that are refused too often. */
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
-const FIRST_PROBE_GAP_MS = 5000;
+export const FIRST_PROBE_GAP_MS = 5000;
 /** A delete is given this long to be carried out and answered. */
 export const DELETE_MS = 1000;
 

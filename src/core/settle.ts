@@ -10,7 +10,14 @@ import {
 import { giveUp, isOpen, usableBases } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
-import { gapToKeyProbeMs, hurry, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
+import {
+  FIRST_PROBE_GAP_MS,
+  gapToKeyProbeMs,
+  hurry,
+  schedule,
+  silentMs,
+  UNPROTECTED_GAP_MS,
+} from './next.ts';
 import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
@@ -41,8 +48,6 @@ const NONCE_RETRIES = 3;
 const HURRIES_FROM_MS = 500;
 /** After such an outage the next attempt keeps this distance from the last one: no more than the shortest cadence. */
 const FLAPPING_GAP_MS = 900;
-/** A probe of the key that got no answer is repeated after this. */
-const UNHEARD_PROBE_MS = 10_000;
 
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
@@ -238,9 +243,11 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     durationMs: state.now.monoMs - attempt.at.monoMs,
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
-  // Nothing was heard about a refused key: it is asked again soon.
-  if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled')
-    state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + UNHEARD_PROBE_MS);
+  // Nothing was heard about a refused key, which may be good again: it is asked like any other.
+  if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled') {
+    const gapMs = outcome.kind === 'throttled' ? FIRST_PROBE_GAP_MS : UNPROTECTED_GAP_MS;
+    state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + gapMs);
+  }
   react(state, attempt, outcome, wasOvertaken, out);
 }
 
