@@ -385,13 +385,16 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   return probes;
 }
 
-/** What needs no request any more, or waits for its own, has not shown the key: that is done soon. */
+/** What needs no request any more, or waits for its own, has found nothing out: the next step tries again. */
 function noteProbe(state: CoreState, { outage }: BaseState, isWritten: boolean): void {
-  if (state.key.refusal.said !== null) {
-    state.key.nextProbeMs = state.now.monoMs + (isWritten ? gapToKeyProbeMs(state) : SHORTEST_GAP_MS);
+  const { monoMs } = state.now;
+  if (!isWritten) {
+    lookAgainAt(state, monoMs + SHORTEST_GAP_MS);
+  } else if (state.key.refusal.said !== null) {
+    state.key.nextProbeMs = monoMs + gapToKeyProbeMs(state);
   } else if (outage !== null) {
-    if (isWritten) outage.probes += 1;
-    outage.probedMs = state.now.monoMs;
+    outage.probes += 1;
+    outage.probedMs = monoMs;
   }
 }
 

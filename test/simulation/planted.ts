@@ -98,12 +98,12 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'possible'"],
     ['core/step', 'noteLapse(state, market, certainty', "noteLapse(state, market, 'possible'"],
   ]),
-  bug('every tenth lapse is called possible', 275, 'calls a lapse possible that is certain', [
+  bug('every tenth lapse is called possible', 11, 'calls a lapse possible that is certain', [
     ['core/belief', 'unresolved === 0 ?', 'unresolved === 0 && timer.startTime % 10 !== 0 ?'],
     [
       'core/step',
       'noteLapse(state, market, certainty',
-      "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 ? 'certain' : 'possible'",
+      "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 !== 8 ? 'certain' : 'possible'",
     ],
   ]),
   bug('timers are renewed every third of their timeout', 2, 'after it was due', [
