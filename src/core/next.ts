@@ -37,15 +37,15 @@ export function lookAgainAt(state: CoreState, monoMs: number): void {
   state.nextDueMs = Math.min(state.nextDueMs, monoMs);
 }
 
-/** Somebody wants an attempt now, or soon: a command, the end of an outage, a ping that is answered again. */
-export function askFor(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
-  market.askedMs = atMs;
+/** Somebody wants an attempt now: a command, the end of an outage, a ping that is answered again. */
+export function askFor(state: CoreState, market: MarketState): void {
+  market.askedMs = state.now.monoMs;
   schedule(state, market);
 }
 
 /** The same after trouble of many markets. What is refused, with nothing left to save, keeps to its rare probes. */
-export function hurry(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
-  if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market, atMs);
+export function hurry(state: CoreState, market: MarketState): void {
+  if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market);
 }
 
 /**

@@ -44,10 +44,6 @@ const FAILURES = 3;
 const RECOVERY_PING_MS = 500;
 /** A stale nonce is answered with a new one at once, this many times in a row, and after that at the usual distance. */
 const NONCE_RETRIES = 3;
-/** An outage that ends sooner is a flapping exchange: who hurried at once after each would make a storm. */
-const HURRIES_FROM_MS = 500;
-/** After such an outage the next attempt keeps this distance from the last one: no more than the shortest cadence. */
-const FLAPPING_GAP_MS = 900;
 
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
@@ -371,7 +367,9 @@ const REASONS = {
 } as const satisfies Record<Exclude<Failed['kind'], 'transient'>, FailureReason>;
 
 /** Something of the API itself answered: the address works, whatever it said. */
-function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void {
+function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
+  const { base, at } = answered;
+  const beforeMs = base.lastAnswerMs;
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
   if (base.outage === null) return;
@@ -384,14 +382,13 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   for (const attempt of state.attempts)
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   for (const market of state.markets) {
-    if (market.cycleSinceMs === null) continue;
+    // What had failed for longer than the address is sick by itself, and keeps to its own retries.
+    if (market.cycleSinceMs === null || market.cycleSinceMs < beforeMs - silentMs(state)) continue;
     // What is on its way, or was just given up, may never be answered.
-    const newest = market.belief.writes.at(-1)?.status;
-    const isUnanswered = newest === 'open' || newest === 'abandoned';
-    if (!isUnanswered && market.lastWrittenMs >= at.monoMs) continue;
-    const isShort = !isUnanswered && lastedMs < HURRIES_FROM_MS;
-    const atMs = isShort ? market.lastWrittenMs + FLAPPING_GAP_MS : state.now.monoMs;
-    if (!isShort || atMs < market.nextMs) hurry(state, market, atMs);
+    const newest = market.belief.writes.at(-1);
+    if (newest === answered) continue;
+    const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
+    if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
   }
 }
 

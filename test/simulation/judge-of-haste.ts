@@ -282,6 +282,8 @@ export function createProgressJudge(court: Court): Listener {
 
 /** Hurried renewals keep 250 ms from the one before; and a tick. */
 const HURRIES_MS = 1000;
+/** Who fails for so long while others are renewed is sick by itself. */
+const SICK_MS = 500;
 
 /** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
 export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court): Listener {
@@ -294,17 +296,26 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
   /** When an outage of a daemon ended, and what had missed a renewal by then. */
   const open = new Map<Incarnation, { readonly endedMs: number; readonly missing: readonly MarketView[] }>();
 
-  function isMissing(by: Incarnation, seen: MarketView, sinceMs: number): boolean {
-    const { confirmedMs } = log.of(by, seen.market);
+  const confirmed = (by: Incarnation, { market }: MarketView) => log.of(by, market).confirmedMs;
+
+  function isMissing(by: Incarnation, seen: MarketView, sinceMs: number, wellMs: number): boolean {
+    const confirmedMs = confirmed(by, seen);
     const truth = truthOf(seen.market);
     if (!seen.wanted || seen.refused || seen.inFlight.length >= MOST_IN_FLIGHT || !truth) return false;
-    return confirmedMs > by.startedMs && confirmedMs < sinceMs && nowMs() - confirmedMs > periodOf(truth);
+    if (confirmedMs <= by.startedMs || confirmedMs >= sinceMs) return false;
+    // What failed while others were confirmed is sick by itself, and keeps to its own retries.
+    const dueMs = confirmedMs + periodOf(truth);
+    return nowMs() > dueMs && dueMs >= wellMs - SICK_MS;
   }
 
   return {
     onNotice(by, notice) {
       if (!promised || notice.kind !== 'outage-ended') return;
-      const missing = by.view().markets.filter((seen) => isMissing(by, seen, nowMs() - notice.lastedMs));
+      const sinceMs = nowMs() - notice.lastedMs;
+      const { markets } = by.view();
+      const before = markets.map((seen) => confirmed(by, seen)).filter((atMs) => atMs < sinceMs);
+      const wellMs = Math.max(...before);
+      const missing = markets.filter((seen) => isMissing(by, seen, sinceMs, wellMs));
       open.set(by, { endedMs: nowMs(), missing });
     },
     onTurn(by) {
