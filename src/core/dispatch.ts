@@ -392,9 +392,11 @@ function noteProbe(state: CoreState, { outage }: BaseState, isWritten: boolean):
     lookAgainAt(state, monoMs + SHORTEST_GAP_MS);
   } else if (state.key.refusal.said !== null) {
     state.key.nextProbeMs = monoMs + gapToKeyProbeMs(state);
+    lookAgainAt(state, state.key.nextProbeMs);
   } else if (outage !== null) {
     outage.probes += 1;
     outage.probedMs = monoMs;
+    lookAgainAt(state, monoMs + gapToProbeMs(state, monoMs));
   }
 }
 
@@ -428,13 +430,16 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
 function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const { key } = state;
   const probe = new Map<MarketState, BaseState>();
-  const isDueNow = state.now.monoMs >= key.nextProbeMs - EARLY_MS;
-  const market = isDueNow ? chooseProbe(state, () => true) : null;
+  if (state.now.monoMs < key.nextProbeMs - EARLY_MS) {
+    lookAgainAt(state, key.nextProbeMs);
+    return probe;
+  }
+  const market = chooseProbe(state, () => true);
   const bases = usableBases(state);
   // In turns, also where one address does not answer at all.
   const base = bases[state.nextAttemptId % bases.length];
   if (market !== null && base !== undefined) probe.set(market, base);
-  lookAgainAt(state, isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs);
+  else lookAgainAt(state, state.now.monoMs + SHORTEST_GAP_MS);
   return probe;
 }
 

@@ -244,11 +244,14 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   return lastChanceMs(state, thenMs, retryGapMs(thenMs), 4);
 }
 
-/** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
+/**
+ * As often as the most urgent market would try by itself while there is something to save, and rarely after that. A stop
+ * has no time for either.
+ */
 export function gapToKeyProbeMs(state: CoreState): number {
+  if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const leastMs = leastToSaveMs(state);
   if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
-  if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const { refusal, accepted } = state.key;
   return probeGapMs(state.now.monoMs - (refusal.said?.sinceMs ?? state.now.monoMs), accepted);
 }

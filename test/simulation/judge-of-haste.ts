@@ -365,7 +365,7 @@ export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame 
     if (unarmed === undefined || plan.faults.some(strikes)) return;
     blame('11 progress', `${unarmed.market}: ${nameOf(by)} did not arm it within ${forMs.toFixed(0)} ms`);
   }
-  /** In a nonce window a delete waits for what may land behind it. */
+  /** In a nonce window, and after a change of the key, a delete waits for what may land behind it. */
   function judgeStop(by: Incarnation, stoppingMs: number): void {
     const sinceMs = nowMs() - DELETES_MS - serialMs;
     if (!oneByOne || plan.daemons[by.daemon]?.policy !== 'delete' || stoppingMs > sinceMs) return;
@@ -374,7 +374,8 @@ export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame 
       return isAsked && owner === by && firesMs !== null && intents.of(by, market).intent === 'guard';
     });
     const others = plan.faults.filter(({ kind }) => kind !== 'terminate' && kind !== 'restart');
-    if (left === undefined || longestStretchMs(others, sinceMs, nowMs()) > 0) return;
+    const isRekeyed = others.some(({ kind, atMs }) => kind === 'new-key' && atMs <= nowMs());
+    if (left === undefined || isRekeyed || longestStretchMs(others, sinceMs, nowMs()) > 0) return;
     blame('11 progress', `${left.market}: ${nameOf(by)} has not deleted it ${DELETES_MS} ms later`);
   }
 
