@@ -221,7 +221,8 @@ export function createProgressJudge(court: Court): Listener {
   /** How long its timer may still be saved. One that only a stray request makes doubtful most likely stands. */
   function leftToSaveMs(by: Incarnation, seen: MarketView): number {
     const { deletes, confirmedMs } = log.of(by, seen.market);
-    const heldMs = confirmedMs + timeoutOf(seen) - nowMs();
+    // The exchange counts whole seconds: one is lost to rounding, as in what is surely left.
+    const heldMs = confirmedMs + timeoutOf(seen) - 1000 - nowMs();
     const isDoubted = deletes.length > 0 || confirmedMs < by.startedMs + REQUEST_LIFETIME_MS;
     return seen.sureMs ?? (isDoubted && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
   }

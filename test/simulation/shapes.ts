@@ -1,5 +1,5 @@
 import { bearableMs, cadencePerMs, leastBudget } from './conditions.ts';
-import type { Fault, FaultKind, Plan, PlannedMarket } from './plan.ts';
+import { FAULT_KINDS, FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } from './plan.ts';
 import {
   createDraw,
   type Draw,
@@ -17,11 +17,13 @@ import {
 /**
  * The plan of a seed. Half of the plans hold one large trouble by itself, so that what it promises can be judged: markets
  * that stay sick among healthy ones, exchanges that answer late, many markets, long timers, lives that follow each other
- * within the lifetime of a request, refusals of a few seconds. The others mix all kinds of faults and settings.
+ * within the lifetime of a request, refusals of a few seconds. The others mix all kinds of faults and settings. One in ten
+ * holds a large trouble and some of all kinds on top.
  */
 export function planOf(seed: number): Plan {
   const draw = createDraw(seed ^ SHAPE_STREAM);
-  return shapeOf(draw)(draw, mixtureOf(seed));
+  const shape = seed % 10 === 0 ? drawOnTop : shapeOf(draw);
+  return shape(draw, mixtureOf(seed));
 }
 
 /** One with many markets costs as much as twenty others. */
@@ -31,6 +33,17 @@ function shapeOf(draw: Draw): Shape {
 }
 
 type Shape = (draw: Draw, plan: Plan) => Plan;
+
+/** What makes judges look away for most of the run. */
+const UNTOPPED: ReadonlySet<FaultKind> = new Set([
+  'grants-less',
+  'lie',
+  'forget-timers',
+  'server-clock-step',
+  'actor-deletes',
+  'actor-changes',
+  'neighbour',
+]);
 
 const SHAPE_STREAM = 0x31_de5;
 const MINUTE_MS = 60_000;
@@ -312,3 +325,19 @@ const SHAPES = [
   drawStart,
   drawStops,
 ];
+
+/** Where the exchange grants less than it is asked for, what is unanswered leaves a timer that nobody knows. */
+const TOPPED = SHAPES.filter((shape) => shape !== drawGrants);
+
+/** A large trouble, and up to four of all kinds on top of it. */
+const drawOnTop: Shape = (draw, plan) => {
+  const world = draw.pick(TOPPED)(draw, plan);
+  const kinds = FAULT_KINDS.filter(
+    (kind) =>
+      !UNTOPPED.has(kind) &&
+      (FAULTS[kind] !== 'base' || world.bases > 1) &&
+      (kind !== 'new-key' || world.daemons.length === 1),
+  );
+  const more = Array.from({ length: draw.whole(1, 4) }, () => drawFault(draw, draw.pick(kinds), world));
+  return withFaults(world, [...world.faults, ...more]);
+};
