@@ -369,7 +369,6 @@ const REASONS = {
 /** Something of the API itself answered: the address works, whatever it said. */
 function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
   const { base, at } = answered;
-  const beforeMs = base.lastAnswerMs;
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
   if (base.outage === null) return;
@@ -381,9 +380,10 @@ function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
   for (const attempt of state.attempts)
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
+  const renewedMs = state.markets.reduce((last, { stats }) => Math.max(last, stats.lastConfirmedMs), 0);
   for (const market of state.markets) {
-    // What had failed for longer than the address is sick by itself, and keeps to its own retries.
-    if (market.cycleSinceMs === null || market.cycleSinceMs < beforeMs - silentMs(state)) continue;
+    // What failed while others were renewed is sick by itself, and keeps to its own retries.
+    if (market.cycleSinceMs === null || market.cycleSinceMs < renewedMs - silentMs(state)) continue;
     // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1);
     if (newest === answered) continue;
