@@ -70,9 +70,12 @@ function keepsCadence(plan: Plan, mostBusy = MOST_BUSY): boolean {
   if (budgetRequests < leastBudget(markets)) return false;
   // A late answer keeps its part of the budget from others.
   if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
-  const lanes = nonce === 'window' ? (plan.connections ?? 64) : 1;
-  // Where all requests overtake each other, they hold their connections for longer.
-  const mixing = faults.filter(({ kind, target }) => kind === 'reorder' && target < 0);
+  const isWide = nonce === 'window';
+  const lanes = isWide ? (plan.connections ?? 64) : 1;
+  // Where all answers come late, or overtake each other, requests hold their connections for longer.
+  const mixing = faults.filter(
+    ({ kind, target }) => target < 0 && (kind === 'reorder' || (isWide && SLOW.has(kind))),
+  );
   const mixedUpMs = Math.max(0, ...mixing.map(({ sizeMs }) => sizeMs));
   return (roundTripMs + slowBaseMs(plan) + mixedUpMs) * cadencePerMs(markets) <= mostBusy * lanes;
 }

@@ -162,8 +162,10 @@ export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number)
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : endedMs;
       // Heard after all: a word may be read right after its last market was taken out.
       if (says === 'beat') page.staysDead = false;
-      Object.assign(page, { lastWord: says, saidMs, heardMs: nowMs(), beforeMs });
-      if (says === 'goodbye') page.goodbyeUntilMs = ENDLESS_MS;
+      // A bot that has said that it is broken does not end well any more.
+      const isBroken = says === 'goodbye' && lastWord === 'fail';
+      Object.assign(page, { lastWord: isBroken ? lastWord : says, saidMs, heardMs: nowMs(), beforeMs });
+      if (says === 'goodbye' && !isBroken) page.goodbyeUntilMs = ENDLESS_MS;
       if (says === 'fail') takeBackGoodbye(by, bot);
       // A failure after a goodbye trips what a delete of unknown outcome may have left.
       return says !== lastWord && says !== 'goodbye';

@@ -304,9 +304,9 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
     const truth = truthOf(seen.market);
     if (!seen.wanted || seen.refused || seen.inFlight.length >= MOST_IN_FLIGHT || !truth) return false;
     if (confirmedMs <= by.startedMs || confirmedMs >= sinceMs) return false;
-    // What failed while others were confirmed is sick by itself, and keeps to its own retries.
-    const dueMs = confirmedMs + periodOf(truth);
-    return nowMs() > dueMs && dueMs >= wellMs - SICK_MS;
+    if (nowMs() - confirmedMs <= periodOf(truth)) return false;
+    // What failed while others were confirmed is sick by itself, and keeps to its own retries. The grid has it due sooner.
+    return confirmedMs + periodOf(truth) / 2 >= wellMs - SICK_MS;
   }
 
   return {
