@@ -189,7 +189,7 @@ test('what is printed is itself a configuration that means the same, with the so
   for (const secret of Object.values(SECRETS)) expect(lines.join('\n')).not.toContain(secret);
 });
 
-/** `# TITLE`, `! MESSAGE` each, `> LINE` each that a terminal is shown, and what is loaded. */
+/** `# TITLE`, `! MESSAGE` each, `> LINE` each that a terminal is shown, and what is loaded; else that is the title. */
 const casesOf = (name: string) =>
   readFileSync(join(import.meta.dirname, name), 'utf8')
     .trimEnd()
@@ -199,7 +199,8 @@ const casesOf = (name: string) =>
       const marked = (mark: string) =>
         lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(mark.length));
       const rest = lines.filter((line) => !/^[!>] /.test(line));
-      return { title, messages: marked('! '), shown: marked('> '), rest };
+      const content = rest.length === 0 ? [title] : rest;
+      return { title, messages: marked('! '), shown: marked('> '), rest: content };
     });
 type Case = ReturnType<typeof casesOf>[number];
 
@@ -214,12 +215,15 @@ function toldOf(loaded: Loaded, { shown }: Case) {
 const expectedOf = ({ messages }: Case) => ({ problems: messages, missing: [], password: null });
 
 const WITHOUT_LIVENESS = 'exchange: { baseUrls: [https://exchange.example] }\nmarkets: [BTC_USDT]';
+const WELL = `${WITHOUT_LIVENESS}\nliveness: { mode: none }`;
 
 test.each(casesOf('mistakes-in-files.txt'))('a mistake in the file is told: $title', (one) => {
   const command = /\((run|exec)\)/.exec(one.title)?.[1] as Command | undefined;
-  const text = one.rest
-    .join('\n')
-    .replace('(well)', `${WITHOUT_LIVENESS}\nliveness: { mode: none }`)
+  const content = one.rest.join('\n');
+  const isAlone = content === one.title;
+  const before = content.startsWith('liveness:') ? '(well but for liveness)' : '(well)';
+  const text = (isAlone ? `${before}\n${content}` : content)
+    .replace('(well)', WELL)
     .replace('(well but for liveness)', WITHOUT_LIVENESS);
   expect(toldOf(load(`${text}\n`, {}, {}, command), one)).toEqual(expectedOf(one));
 });
