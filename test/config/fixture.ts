@@ -1,11 +1,11 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Flags } from '../../src/config/environment.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/meaning.ts';
 import { findSources, type Sources } from '../../src/config/print.ts';
+import { folderFor } from '../liveness/started.ts';
 
 /** Key and secret of a daemon whose configuration file is under test. */
 export const SECRETS = {
@@ -15,9 +15,7 @@ export const SECRETS = {
 
 /** A file with this content, which is removed after the test. */
 export function fileOf(content: string | Buffer, mode = 0o400, name = 'file'): string {
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-file-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, name);
+  const path = join(folderFor({ onTestFinished }), name);
   writeFileSync(path, content);
   chmodSync(path, mode);
   return path;

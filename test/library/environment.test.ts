@@ -1,17 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClientFromEnvironment, isClientError } from '../../src/library/client.ts';
 import { startExchange } from '../../src/library/simulator.ts';
+import { folderFor } from '../liveness/started.ts';
 
 async function open() {
   const simulator = await startExchange();
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-environment-'));
-  onTestFinished(async () => {
-    rmSync(folder, { recursive: true });
-    await simulator.close();
-  });
+  onTestFinished(() => simulator.close());
+  const folder = folderFor({ onTestFinished });
   const fileOf = (text: string) => {
     const file = join(folder, 'secret');
     writeFileSync(file, text, { mode: 0o600 });
