@@ -6,6 +6,7 @@ import {
   gapToKeyProbeMs,
   gapToProbeMs,
   hasFailed,
+  isInDoubt,
   isSalvageable,
   leftToSaveMs,
   lookAgainAt,
@@ -415,9 +416,10 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
     // the fewest tries go first, and then the earliest deadline: of at most 600 s, the longest timer.
-    const canWaitMs = untilPressedMs(state, market);
-    const saves = isSalvageable(state, market) ? 0 : 1e12;
-    const rank = (canWaitMs <= 0 ? -1e12 : saves) + tries * 1e6 + leftToSaveMs(state, market);
+    const leftMs = leftToSaveMs(state, market);
+    const isLast = isInDoubt(state, market, leftMs) || untilPressedMs(state, market) <= 0;
+    const saves = isSalvageable(state, market, leftMs) ? 0 : 1e12;
+    const rank = (isLast ? -1e12 : saves) + tries * 1e6 + leftMs;
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

@@ -1,5 +1,5 @@
 import { straysUntilMs } from './belief.ts';
-import { LEAST_ATTEMPTS, SHORTEST_GAP_MS } from './promise.ts';
+import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   ageMs,
   awakeMs,
@@ -196,6 +196,15 @@ export function isSalvageable(
   leftMs = leftToSaveMs(state, market),
 ): boolean {
   return leftMs > travelMs(state);
+}
+
+/** Is this the second that rounding gives or takes? A renewal may still save the timer, and the next one may not. */
+export function isInDoubt(state: CoreState, market: MarketState, leftMs: number): boolean {
+  return (
+    market.belief.notBefore !== null &&
+    !isSalvageable(state, market, leftMs) &&
+    isSalvageable(state, market, leftMs + ROUNDING_MS)
+  );
 }
 
 /** How long the next attempt can wait and still save the timer; infinite where nothing can be saved. */
