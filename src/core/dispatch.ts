@@ -65,8 +65,18 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
   if (!isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
-  if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
+  if (leftMs <= pressingUntilMs && !isAwaited(state, market)) return RANK.presses + leftMs;
   return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
+}
+
+/**
+ * Is a request on its way that may still be answered in the usual time? In a nonce window it holds a lane for as long, and
+ * a second one would take another from a market that has none on its way.
+ */
+function isAwaited(state: CoreState, market: MarketState): boolean {
+  if (state.settings.nonce !== 'window') return false;
+  const overdueMs = LATE * answerTimeMs(state, market);
+  return openWrites(market).some((attempt) => ageMs(state, attempt) < overdueMs);
 }
 
 /**

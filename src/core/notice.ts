@@ -77,13 +77,15 @@ type MarketNotice = { readonly market: string } & (
   | {
       readonly kind: 'lapsed';
       readonly certainty: Certainty;
-      readonly gapMs: number;
+      /** Since the last confirmed renewal was written; null where none was since the market came (back) to this daemon. */
+      readonly gapMs: number | null;
       readonly unresolved: number;
       /** It is armed again as soon as that can be; else `onLapse: hold` keeps it out, or something did before. */
       readonly rearms: boolean;
       readonly held: boolean;
     }
-  | (Refusal & { readonly kind: 'refused'; readonly code: number })
+  /** `probeInMs`: when it is tried again; null where nobody wants its timer. */
+  | (Refusal & { readonly kind: 'refused'; readonly code: number; readonly probeInMs: number | null })
   | { readonly kind: 'accepted-again' }
   /** The exchange answered with another timeout or other types than asked for. */
   | { readonly kind: 'altered'; readonly detail: string }
@@ -121,7 +123,6 @@ type MarketNotice = { readonly market: string } & (
 /** Why the exchange does not do what it is asked for. */
 interface Refusal {
   readonly detail: string;
-  readonly probeInMs: number;
   /** The first timer concerned is surely armed until then, Unix milliseconds; null where none is. */
   readonly expiryWallMs: number | null;
 }
@@ -132,7 +133,7 @@ interface Refusal {
  */
 export type Notice =
   | MarketNotice
-  | (Refusal & { readonly kind: 'unauthorised'; readonly status: number })
+  | (Refusal & { readonly kind: 'unauthorised'; readonly status: number; readonly probeInMs: number })
   | { readonly kind: 'authorised-again' }
   /** `expiryWallMs`: the first timer is surely armed until then, Unix milliseconds; null where none is. */
   | {

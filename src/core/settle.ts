@@ -206,7 +206,7 @@ export function noteLapse(
 ): void {
   const { stats } = market;
   stats.lapses += 1;
-  const gapMs = state.now.monoMs - stats.lastConfirmedMs;
+  const gapMs = stats.renewals === 0 ? null : state.now.monoMs - stats.lastConfirmedMs;
   const held = state.settings.onLapse === 'hold' && market.hold === null;
   const rearms = !held && mustNotFire(market) && market.leaving === null;
   say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms, held });
@@ -310,7 +310,8 @@ function refuse(
   if (!countRefusal(state, market.refusal, at, market.stats.renewals > 0)) return;
   market.refusal.said = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
-  const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
+  const { nextMs } = market;
+  const probeInMs = nextMs === Number.POSITIVE_INFINITY ? null : Math.max(0, nextMs - state.now.monoMs);
   const name = market.settings.market;
   const expiryWallMs = firstExpiry(state, [market]);
   say(out, { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs });

@@ -93,7 +93,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   refused: (n, { at }) =>
     `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
     `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${at(n.expiryWallMs)} on if this lasts`}. ` +
-    `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
+    `Other markets go on.${n.probeInMs === null ? '' : ` It is tried again in ${durationText(n.probeInMs)}.`}`,
   'accepted-again': (n) => `${n.market} is accepted by the exchange again.`,
   unauthorised: (n, { at }) =>
     `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed or deleted: each fires when its time is up, and its orders ` +
@@ -219,7 +219,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
     certainty === 'certain'
       ? `${market} LAPSED: its timer fired and the exchange cancelled its orders.`
       : `${market} MAY HAVE LAPSED: its timer fired, unless a request whose answer was lost came in time.`;
-  const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
+  const gap = gapMs !== null && gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
   const lost =
     unresolved > 0 ? ` Whether the exchange carried out ${counted(unresolved, 'renewal')} is not known.` : '';
   const next = rearms

@@ -10,6 +10,7 @@ import {
   STALE_NONCE,
   THROTTLED,
   type Write,
+  watched,
 } from './driver.ts';
 
 const MINUTE_MS = 60_000;
@@ -63,6 +64,18 @@ describe('a refused market', () => {
         expiryWallMs: null,
       },
     ]);
+  });
+
+  test('whose bot has died meanwhile is not said to be tried again', () => {
+    const driver = watched();
+    driver.arm();
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.wait(6000);
+    const second = driver.takeOne();
+    driver.say('fail');
+    driver.settle(second, NO_MARKET);
+    expect(driver.notices('refused')).toMatchObject([{ probeInMs: null }]);
   });
 
   test('that was good once gets a second look at the pace of a retry', () => {

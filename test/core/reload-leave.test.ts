@@ -352,3 +352,10 @@ describe('a market that comes back', () => {
     expect(driver.statusOf()?.state).toBe('suspended');
   });
 });
+
+test('a lapse of a market that came back, and was not renewed since, claims no time without a renewal', () => {
+  const driver = away(1000);
+  driver.suffer(70_000, NOT_SENT);
+  driver.live(2000);
+  expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', gapMs: null }, { market: 'BBB' }]);
+});

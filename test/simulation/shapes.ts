@@ -111,7 +111,21 @@ const drawSlow: Shape = (draw, plan) => {
   const always = draw.chance(0.5);
   const atMs = always ? 0 : draw.between(10_000, 60_000);
   const forMs = always ? world.faultyMs : draw.between(30_000, 110_000);
-  return withFaults(world, [fault(kind, atMs, forMs, sizeMs, -1)]);
+  const slow = fault(kind, atMs, forMs, sizeMs, -1);
+  if (world.nonce === 'increasing' || draw.chance(0.5)) return withFaults(world, [slow]);
+  // With fewer connections than the cadence needs, and enough for all timers; and every delete takes one.
+  const needed = (world.roundTripMs + sizeMs) * cadencePerMs(world.markets);
+  const connections = Math.min(64, Math.max(2, Math.ceil(needed / draw.between(1, 1.75))));
+  const acts = Array.from({ length: draw.whole(0, 4) }, () =>
+    fault(
+      draw.pick(['operator-pauses', 'operator-disarms', 'reload-remove'] as const),
+      draw.between(20_000, 90_000),
+      draw.between(5000, 40_000),
+      3000,
+      draw.whole(0, world.markets.length - 1),
+    ),
+  );
+  return withFaults({ ...world, connections }, [slow, ...acts]);
 };
 
 const drawMany: Shape = (draw, plan) => {
