@@ -4,7 +4,7 @@ import type { CoreSettings, Effect, MarketSettings, OperatorCommand, Policy } fr
 import { follow, hold, isAlive } from './goal.ts';
 import { askFor, hurry } from './next.ts';
 import type { LeftArmed } from './notice.ts';
-import { carriedPerSecond } from './promise.ts';
+import { carriedPerSecond, LATE_MS } from './promise.ts';
 import {
   awakeMs,
   awakeSlackMs,
@@ -25,6 +25,12 @@ import { clamp, type Instant } from './time.ts';
 const LAST_WORD_MS = 200;
 /** Of a stop's budget this share at least is left for the deletes when the bots have been waited for. */
 const SHARE_FOR_DELETES = 1 / 3;
+
+/**
+ * A beat that lay in a socket when the stop began is read within so long: in the turn of the event loop that accepts its
+ * connection, or in the next one, and a turn that takes longer than `LATE_MS` is noticed as a stall.
+ */
+const UNREAD_MS = 2 * LATE_MS;
 
 /** Carries an operator's command out as far as the state goes; requests follow from the goals. */
 export function operate(state: CoreState, command: OperatorCommand, out: Effect[]): void {
@@ -234,7 +240,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   state.phase = {
     kind: 'stopping',
     policy,
-    startedAwakeMs: awakeMs(state),
+    heardFromAwakeMs: awakeMs(state) + (state.settings.liveness.mode === 'beat' ? UNREAD_MS : 0),
     living: new Set([...state.bots.values()].filter((bot) => isAlive(state, bot))),
     evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
     budgetEndMs: monoMs + budgetMs,
@@ -290,11 +296,10 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */
-function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold, stats }: MarketState): boolean {
-  if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null || stats.renewals === 0)
-    return false;
+function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold }: MarketState): boolean {
+  if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null) return false;
   if (liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye') return false;
-  return bot.lastAwakeMs <= phase.startedAwakeMs && phase.living.has(bot);
+  return bot.lastAwakeMs <= phase.heardFromAwakeMs && phase.living.has(bot);
 }
 
 /** When the stop must be judged again at the latest. */

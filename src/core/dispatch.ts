@@ -23,7 +23,6 @@ import {
   type BaseState,
   type CoreState,
   forgetSettled,
-  type Goal,
   type MarketState,
   mayFire,
   momentOf,
@@ -87,13 +86,13 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
   if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
   let longest: MarketState | null = null;
   for (const { market } of due)
-    if (waitsLong(state, market) && market.nextMs < (longest?.nextMs ?? Number.POSITIVE_INFINITY))
-      longest = market;
+    if (waitsLong(state, market) && (longest === null || market.nextMs < longest.nextMs)) longest = market;
   return longest;
 }
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
-  return state.now.monoMs - market.nextMs > LAPSED_WAITS_MS && slackMs(state, market) <= 0;
+  const isLong = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS;
+  return isLong && market.goal === 'guard' && slackMs(state, market) <= 0;
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */
@@ -169,27 +168,17 @@ function order(state: CoreState): boolean {
     else due.push({ market, leftMs: leftToSaveMs(state, market) });
   }
   const untilMs = pressingUntil(state, due);
-  const first = whoseTurn(state, due);
-  state.queue = due
-    .map((one) => ({
-      market: one.market,
-      rank: one.market === first ? RANK.turn : rankOf(state, one, untilMs),
-    }))
-    .toSorted((one, other) => one.rank - other.rank)
-    .map(({ market }) => market);
+  const turn = whoseTurn(state, due);
+  const ranks = new Map(
+    due.map((one) => [one.market, one.market === turn ? RANK.turn : rankOf(state, one, untilMs)]),
+  );
+  state.queue = [...ranks].toSorted(([, one], [, other]) => one - other).map(([market]) => market);
   return true;
 }
 
 function isDue(state: CoreState, { nextMs }: MarketState): boolean {
   return nextMs <= state.now.monoMs + EARLY_MS;
 }
-
-const PURPOSE = {
-  guard: 'renew',
-  'renew-once': 'renew',
-  trip: 'trip',
-  delete: 'delete',
-} as const satisfies Record<Exclude<Goal, 'leave'>, Purpose>;
 
 /**
  * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no lane or token is
@@ -198,7 +187,7 @@ const PURPOSE = {
 function send(state: CoreState, market: MarketState, base: BaseState, out: Effect[]): boolean {
   if (market.goal === 'leave' || endIfDone(state, market)) return true;
   const open = openWrites(market);
-  const purpose = PURPOSE[market.goal];
+  const purpose: Purpose = market.goal === 'trip' || market.goal === 'delete' ? market.goal : 'renew';
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
   const beside = onTheirWay(market);
   const waitsForAll = market.goal === 'trip' || market.goal === 'renew-once';

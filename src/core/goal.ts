@@ -68,7 +68,7 @@ function isToBeTripped(state: CoreState, { goal }: MarketState, bot: BotState): 
 function mayDelete(state: CoreState, bot: BotState): boolean {
   if (state.settings.liveness.mode === 'none' || bot.state === 'goodbye') return true;
   if (bot.state !== 'alive') return false;
-  return state.phase.kind !== 'stopping' || bot.lastAwakeMs > state.phase.startedAwakeMs;
+  return state.phase.kind !== 'stopping' || bot.lastAwakeMs > state.phase.heardFromAwakeMs;
 }
 
 /** A stop waits for a sign of life that is newer than itself: a bot that died a moment ago still counts as alive. */

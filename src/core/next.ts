@@ -73,7 +73,8 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const slackThenMs = slackNowMs > 0 ? slackNowMs + (state.now.monoMs - lastWrittenMs) : 0;
   const newest = belief.writes.at(-1);
   const opens = market.timedOut || openWrites(market).length > 1;
-  const retryMs = lastChanceMs(state, slackThenMs, retryGapMs(slackThenMs), opens ? 1.5 : 0.25);
+  const arrivesInMs = opens ? 1.5 * (state.answerMs ?? 100) : travelMs(state) + EARLY_MS;
+  const retryMs = lastChanceMs(slackThenMs, retryGapMs(slackThenMs), arrivesInMs);
   // Another address may be well: the first failure is no reason to wait.
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
   if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
@@ -114,7 +115,7 @@ function gapToCertaintyMs({ belief, lastWrittenMs, phaseMs }: MarketState): numb
  * The gap to the next attempt when no success came: a quarter of the slack, so that attempts get denser as the deadline
  * comes near. The end of an outage is unknown, and only the last gap before the deadline costs.
  */
-export function retryGapMs(slackMs: number): number {
+function retryGapMs(slackMs: number): number {
   return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
 }
 
@@ -122,8 +123,8 @@ export function retryGapMs(slackMs: number): number {
  * Where the deadline is so near that only one more attempt fits, that one is placed at the last moment from which it
  * still arrives in time, and not left to where the gaps happen to end. One that opens a connection takes longer.
  */
-export function lastChanceMs(state: CoreState, slackMs: number, gapMs: number, answers: number): number {
-  const lastMs = slackMs - (state.answerMs ?? 100) * answers;
+function lastChanceMs(slackMs: number, gapMs: number, arrivesInMs: number): number {
+  const lastMs = slackMs - arrivesInMs;
   return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
 }
 
@@ -214,9 +215,12 @@ export function untilPressedMs(state: CoreState, market: MarketState): number {
   return leftMs - travelMs(state) - SHORTEST_GAP_MS;
 }
 
-/** How long a request takes to reach the exchange: half of the answer time, but for an exchange that is slow to answer. */
+/**
+ * How long before the end of its guarantee a timer can still be saved. A request takes about half of the answer time to
+ * reach the exchange, where the timer stands for up to a second longer than is guaranteed.
+ */
 function travelMs({ answerMs }: CoreState): number {
-  return Math.min((answerMs ?? 0) / 2, 500);
+  return Math.min((answerMs ?? 100) / 4, 500);
 }
 
 /**
@@ -250,7 +254,7 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(state, thenMs, retryGapMs(thenMs), 4);
+  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100));
 }
 
 /**

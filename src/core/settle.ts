@@ -45,18 +45,22 @@ const RECOVERY_PING_MS = 500;
 /** A stale nonce is answered with a new one at once, this many times in a row, and after that at the usual distance. */
 const NONCE_RETRIES = 3;
 
+const REPEATED = {
+  kind: 'protocol',
+  detail: 'the exchange repeats an earlier answer: its startTime has not moved',
+} as const;
+
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** Takes in what became of one attempt. */
-export function settle(state: CoreState, attempt: Attempt, outcome: Outcome, out: Effect[]): void {
+export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: Effect[]): void {
   state.attempts.splice(state.attempts.indexOf(attempt), 1);
   state.settledMs.push(state.now.monoMs);
   const { market } = attempt;
+  const outcome: Outcome =
+    told.kind === 'applied' && isRepeated(market, attempt, told.timer) ? REPEATED : told;
   learn(state, attempt, outcome);
-  if (outcome.kind === 'applied' && isRepeated(market, attempt, outcome.timer)) {
-    const detail = 'the exchange repeats an earlier answer: its startTime has not moved';
-    fail(state, attempt, { kind: 'protocol', detail }, out);
-  } else if (outcome.kind === 'applied' || outcome.kind === 'deleted') {
+  if (outcome.kind === 'applied' || outcome.kind === 'deleted') {
     answered(state, attempt, out);
     if (outcome.kind === 'applied') confirm(state, attempt, outcome.timer, out);
     else confirmDelete(state, attempt, out);
@@ -68,12 +72,14 @@ export function settle(state: CoreState, attempt: Attempt, outcome: Outcome, out
 
 /**
  * How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time,
- * and what a newer request has overtaken says nothing about now.
+ * what a newer request has overtaken says nothing about now, and a cache or a garbling proxy is not the exchange.
  */
 function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
   const isAnswer =
-    outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
+    outcome.kind === 'transient'
+      ? outcome.reason === 'http_5xx' || outcome.reason === 'validation'
+      : outcome.kind !== 'protocol';
   if (!isAnswer || attempt.at.monoMs < state.stalledMs || isOvertaken(market, attempt)) return;
   const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);

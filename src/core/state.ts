@@ -196,7 +196,8 @@ export type Phase =
   | {
       readonly kind: 'stopping';
       readonly policy: Policy;
-      readonly startedAwakeMs: number;
+      /** Evidence that is newer than this is newer than the stop. */
+      readonly heardFromAwakeMs: number;
       /** Bots that seemed to live then. */
       readonly living: ReadonlySet<BotState>;
       /** Until then evidence is waited for that is newer than the stop. */

@@ -17,7 +17,7 @@ import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { MAX_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Clock, Evidence } from '../ports.ts';
+import type { Cancel, Clock, Evidence } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
@@ -79,7 +79,7 @@ export async function startDaemon(options: DaemonOptions) {
   keeper.onWake(metrics.wokeUp);
   keeper.start();
   notifying.start(() => isWell(keeper.snapshot()));
-  const ends = bots.evidence.map((one) => one.start(keeper.hear));
+  bots.watch();
   reloading.watch();
   let known: readonly LeftArmed[] | null = null;
   return {
@@ -99,7 +99,7 @@ export async function startDaemon(options: DaemonOptions) {
       inForce.end();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
       known = left;
-      for (const end of ends) end();
+      bots.unwatch();
       telling.levels.stop();
       const close = async () => {
         const told = supervision?.stopped(left);
@@ -165,7 +165,25 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
     evidence.push(watched);
     child = watched;
   }
-  return { beats, evidence, child };
+  let ends: readonly Cancel[] = [];
+  const unwatch = () => {
+    for (const end of ends) end();
+  };
+  return {
+    beats,
+    child: {
+      began: child.began,
+      ended(code: number | null): void {
+        child.ended(code);
+        // What the bot has left behind may go on to give evidence, and is not the bot.
+        unwatch();
+      },
+    },
+    watch(): void {
+      ends = evidence.map((one) => one.start(guard.keeper.hear));
+    },
+    unwatch,
+  };
 }
 
 function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<ControlSources, 'status'> {

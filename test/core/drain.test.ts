@@ -302,10 +302,10 @@ describe('the timers of a bot that does not live', () => {
   });
 
   test('are deleted where it falls silent after that was decided', () => {
-    const driver = watched({ liveness: { ttlMs: 1000 } });
+    const driver = watched({ liveness: { ttlMs: 2000 } });
     driver.arm();
     driver.stop();
-    driver.live(600);
+    driver.live(1200);
     driver.say('beat');
     driver.suffer(3000, NOT_SENT);
     driver.live(1000);
@@ -339,6 +339,28 @@ describe('the timers of a bot that does not live', () => {
     while (driver.finished() === null) driver.live(50);
     expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
     expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
+  });
+
+  test('stay where a beat that lay in a socket as the stop began is read in the next turn of the loop', () => {
+    const driver = heard('beat');
+    driver.stop();
+    driver.live(150);
+    for (let turn = 0; turn < 3; turn += 1) {
+      driver.wait(1);
+      driver.tick();
+    }
+    driver.say('beat');
+    driver.live(8000);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
+  });
+
+  test('are named as unheard also where no renewal was ever confirmed, and they may stand', () => {
+    const driver = watched();
+    driver.suffer(3000, LOST);
+    driver.stop();
+    driver.suffer(8000, LOST);
     expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
   });
 });

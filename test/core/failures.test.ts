@@ -211,3 +211,20 @@ test.each([
     expect(afterMs).toBeLessThan(gapMs + 500);
   },
 );
+
+test.each(['a cache repeats at once', 'a proxy garbles'])(
+  'an answer that %s says nothing about how long answers take',
+  (what) => {
+    const driver = createDriver({ markets: ['AAA:30'] });
+    driver.live(15_000, 800);
+    const before = driver.statusOf()?.survivesMs;
+    const { cancellationTime = 0 } = driver.notices('renewed').at(-1) ?? {};
+    driver.take();
+    driver.live(5000, 5, (write) => {
+      if (what === 'a proxy garbles') driver.settle(write, GARBAGE);
+      else driver.apply(write, { startTime: cancellationTime - 30 });
+    });
+    expect(driver.statusOf()?.survivesMs).toBe(before);
+    expect(driver.notices('attempt-failed').length).toBeGreaterThan(0);
+  },
+);

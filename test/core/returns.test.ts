@@ -125,7 +125,7 @@ describe('a bot that fails while a stop waits to delete its timer', () => {
   function stopping() {
     const { driver, renewal } = renewing(TRIP);
     driver.stop();
-    driver.wait(1);
+    driver.wait(600);
     driver.tick();
     driver.wait(1);
     driver.say('beat');

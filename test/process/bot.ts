@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KillSwitch } from '../../src/library/bot.ts';
 
 /**
- * A bot as a process of its own. Its arguments say how it shows that it lives: `quietly` (by running), `file PATH`, or
- * `http` at a free port. It prints a line of JSON for its start and for every signal. SIGTERM ends it cleanly, with the
+ * A bot as a process of its own. Its arguments say how it shows that it lives: `quietly` (by running), `beat`,
+ * `file PATH`, or `http` at a free port. It prints a line of JSON for its start and for every signal. SIGTERM ends it cleanly, with the
  * exit code of BOT_EXIT_CODE; with BOT_STUBBORN it goes on. It ends when its parent has, so that no test leaves it
  * behind, but for the one that sets BOT_OUTLIVES.
  */
@@ -39,10 +40,12 @@ for (const signal of ['SIGHUP', 'SIGINT', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as co
 }
 const parent = process.ppid;
 let round = 0;
+const killSwitch = new KillSwitch();
 setInterval(() => {
   if (process.ppid !== parent && process.env['BOT_OUTLIVES'] === undefined) process.exit(1);
   round += 1;
   if (how === 'file') writeFileSync(target, String(round));
+  if (how === 'beat') void killSwitch.beat();
 }, 200);
 if (how === 'http') {
   const server = createServer((_request, response) => response.end());

@@ -281,6 +281,22 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     },
   );
 
+  test('renews nothing for what a bot that has failed left behind, though it still gives evidence', async (context) => {
+    const [node, script] = BOT;
+    const { daemon, exchange } = await begin(context, {
+      bot: ['sh', '-c', `'${node}' '${script}' beat & sleep 3; exit 1`],
+      env: stubborn,
+      config: {
+        liveness: { mode: 'beat', ttlSeconds: 2 },
+        control: { listen: [`unix:${join(stageFor(context).directory, 'control.sock')}`] },
+        shutdown: { budgetSeconds: 5 },
+      },
+    });
+    expect(await daemon.exit()).toMatchObject({ code: 1 });
+    const endedMs = Date.parse(daemon.logged('process-left-behind')[0]?.time ?? '');
+    expect(Math.max(...renewalsOf(await exchange.events(), MARKET))).toBeLessThan(endedMs);
+  });
+
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
