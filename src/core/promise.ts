@@ -24,6 +24,8 @@ export interface Cadenced {
 export interface CadencePlan {
   /** One period per market, in the order given. */
   readonly periodsMs: readonly number[];
+  /** How many times longer the periods come out where the capacity does not carry even these; else 1. */
+  readonly overload: number;
   /** Sentences about markets whose timeout would not fit three renewals; empty when the plan holds. */
   readonly problems: readonly string[];
 }
@@ -50,24 +52,15 @@ export function planCadence(markets: readonly Cadenced[], capacityPerSecond: num
   };
   const fits = (stretch: number, longestMs: number) => rate(stretch, longestMs) <= capacityPerSecond;
 
-  const slowestMs = markets.reduce(
-    (most, { timeoutMs }) => Math.max(most, timeoutMs * SHARE),
-    LONGEST_PERIOD_MS,
-  );
-  let stretch = 1;
-  let longestMs = LONGEST_PERIOD_MS;
-  if (!fits(stretch, longestMs)) {
-    if (fits(stretch, slowestMs)) {
-      longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(1, ms));
-    } else {
-      longestMs = slowestMs;
-      stretch = smallestThatFits(1, MOST_STRETCH, (factor) => fits(factor, slowestMs));
-    }
-  }
+  const slowestMs = Math.max(LONGEST_PERIOD_MS, ...markets.map(({ timeoutMs }) => timeoutMs * SHARE));
+  const longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(1, ms));
+  const stretch = smallestThatFits(1, MOST_STRETCH, (factor) => fits(factor, longestMs));
   const periodsMs = markets.map(periodOf(stretch, longestMs));
+  const neededPerSecond = rate(stretch, longestMs);
   return {
     periodsMs,
-    problems: findProblems(markets, periodsMs, rate(stretch, longestMs), capacityPerSecond),
+    overload: Math.max(1, neededPerSecond / capacityPerSecond),
+    problems: findProblems(markets, periodsMs, neededPerSecond, capacityPerSecond),
   };
 }
 
@@ -105,8 +98,9 @@ function findProblems(
   return problems;
 }
 
-/** Smallest value between `low` (which does not fit) and `high` that fits, to one part in a million. */
+/** Smallest value between `low` and `high` that fits, to one part in a million; `high` where none does. */
 function smallestThatFits(low: number, high: number, fits: (value: number) => boolean): number {
+  if (fits(low)) return low;
   let left = low;
   let right = high;
   for (let round = 0; round < 20; round += 1) {
@@ -164,7 +158,9 @@ export function describePromise(
   const what = market.types === null ? 'orders' : `${market.types.join(' and ')} orders`;
   return [
     `${market.market}: renewed every ${seconds(periodMs)}, timer of ${seconds(market.timeoutMs)}.`,
-    `An outage of the exchange shorter than ${seconds(bounds.survivesMs)} cancels nothing.`,
+    bounds.survivesMs > 0
+      ? `An outage of the exchange shorter than ${seconds(bounds.survivesMs)} cancels nothing.`
+      : `Its renewals may come too late: its ${what} MAY BE CANCELLED without any outage.`,
     bounds.botDeathMs === null
       ? `Nobody watches the bot (liveness mode none): if it dies, its ${what} stay for as long as this daemon runs.`
       : `If the bot dies, its ${what} are cancelled after at most ${seconds(bounds.botDeathMs)}.`,

@@ -260,6 +260,8 @@ export class CoreState {
   /** The answer time of the fastest market: a sick one must not slow down the others. Null before the first answer. */
   answerMs: number | null = null;
   capacityPerSecond = 0;
+  /** Periods come out this many times longer: not even three renewals of every timer can be carried. Else 1. */
+  overload = 1;
   /** 1, or more after throttling: periods are this many times longer. */
   cadenceFactor = 1;
   lastThrottledMs = Number.NEGATIVE_INFINITY;
@@ -309,7 +311,8 @@ export function planPeriods(
 ): { readonly moved: boolean; readonly problems: readonly string[] } {
   const { markets } = state.settings;
   state.capacityPerSecond = capacityPerSecond;
-  const { periodsMs, problems } = planCadence(markets, capacityPerSecond);
+  const { periodsMs, overload, problems } = planCadence(markets, capacityPerSecond);
+  state.overload = overload;
   let moved = false;
   let neededPerSecond = 0;
   for (const [place, market] of state.markets.entries()) {

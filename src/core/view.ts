@@ -73,8 +73,9 @@ export class MarketView {
   get timeoutMs(): number {
     return this.#market.settings.timeoutMs;
   }
+  /** As it comes out: longer than planned where not all of them can be carried. */
   get periodMs(): number {
-    return periodOf(this.#state, this.#market);
+    return periodOf(this.#state, this.#market) * this.#state.overload;
   }
   get #answerMs(): number {
     return Math.max(ASSUMED_ANSWER_MS, this.#market.answerMs ?? 0);

@@ -148,14 +148,14 @@ export function introduce(
   const part = `This is shard ${shard} of ${shards}, counted from 0: it has ${markets} of ${fleet} markets.`;
   if (shards > 1) say('shard', { shard, shards, markets, fleet }, part);
   warnings.forEach(warn);
-  const { periodsMs } = cadenceAt(settings, null);
+  const { periodsMs, overload } = cadenceAt(settings, null);
   if (settings.nonce === 'increasing' && markets > 1) {
     const holds = describePace(ASSUMED_ROUND_TRIP_MS);
     say('promise', { promise: [holds] }, holds);
     warnOfPace(settings, null).forEach(warn);
   }
   for (const [index, market] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
-    const promise = describePromise(settings, market, periodsMs[index] ?? 0);
+    const promise = describePromise(settings, market, (periodsMs[index] ?? 0) * overload);
     say('promise', { market: market.market, promise }, promise.join(' '));
   }
   for (const address of addresses)

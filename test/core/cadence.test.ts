@@ -31,6 +31,11 @@ describe('the cadence', () => {
     const driver = createDriver({ markets: many(40, 5) });
     driver.live(20_000, 100);
     expect(driver.notices('cadence').at(-1)?.detail).toContain('40 markets need 24.0 renewals a second');
+    // Eight a second are carried, so that each is renewed every 5 s.
+    expect(driver.statusOf('M7')).toMatchObject({ survivesMs: 0, periodMs: expect.closeTo(5000, -2) });
+    expect(driver.statusOf('M7')?.promise).toContainEqual(
+      expect.stringContaining('MAY BE CANCELLED without any outage'),
+    );
   });
 
   test('stays as it is while the round trip changes only a little', () => {

@@ -25,7 +25,10 @@ describe('the cadence with room to spare', () => {
   ])(
     'of a timer of %i s is about a tenth of it, at least 1 s and at most 10 s: %i ms',
     (timeoutSeconds, periodMs) => {
-      expect(planCadence([market(timeoutSeconds)], 1000)).toEqual({ periodsMs: [periodMs], problems: [] });
+      expect(planCadence([market(timeoutSeconds)], 1000)).toMatchObject({
+        periodsMs: [periodMs],
+        problems: [],
+      });
     },
   );
 
