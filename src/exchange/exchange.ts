@@ -2,7 +2,7 @@ import pRetry from 'p-retry';
 import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports.ts';
-import { isLoopback, parseHttpDate, type Redact, redact, secretFlaw, tidy } from '../util/text.ts';
+import { isLoopback, parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
 import { classifyPing, classifySync, firstHeader, isRefusal, type Reply, type Verdict } from './classify.ts';
 import { ArgumentError, NetworkError } from './errors.ts';
 import { type Fields, type Operation, ping, syncKillSwitch, timerFields } from './operations.ts';
@@ -12,6 +12,7 @@ import {
   encodePayload,
   type NonceMode,
   type NonceSource,
+  secretFlaw,
   signPayload,
 } from './sign.ts';
 import { createTransport, type TransportOptions } from './transport.ts';

@@ -39,16 +39,25 @@ const DAY_MS = 24 * HOUR_MS;
 const JUMPS_MS = [1_000, 60_000, HOUR_MS, 6 * HOUR_MS, 36 * HOUR_MS, 9 * DAY_MS, 54 * DAY_MS] as const;
 /** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
 const SMALL_JUMPS = 2;
-/** After so many refusals in a row it was no acceptance: something before the exchange answered in its place. */
-const CERTAIN_REFUSALS = 6;
+/**
+ * Refused for longer than this, it was no acceptance: something before the exchange answered in its place. Until then it
+ * may be a limit: the exchange says of too many requests what it says of a stale nonce, and its windows last 10 s.
+ */
+const CERTAIN_MS = 11_000;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
 const FURTHEST_MS = 64 * DAY_MS;
 const TOO_FAR =
-  'a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key';
+  'every nonce up to 64 days ahead is called stale: a clock was further ahead when this API key was used last, or the exchange says so of too many requests; where it lasts for minutes, make a new API key';
 /** The exchange takes nonces up to 5 s beside its clock; a second is left for the error of the estimate and the way. */
 const WINDOW_MS = 4_000;
 /** Window nonces of more milliseconds than the window has, so that none shares its place; a power of two. */
 const REMEMBERED = 16_384;
+
+/** What stands where a secret fit for a header should, without showing any of it; null where it is fit. */
+export function secretFlaw(secret: unknown): string | null {
+  if (typeof secret !== 'string') return secret === undefined ? 'missing' : `a ${typeof secret}`;
+  return /^[\x21-\x7e]+$/.test(secret) ? null : `text of ${secret.length} characters`;
+}
 
 /**
  * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
@@ -60,6 +69,7 @@ function increasingNonces(): NonceSource {
   let last = 0;
   let accepted = 0;
   let refusals = 0;
+  let rowSinceMs = 0;
   // A refusal of a nonce that was given out before the last jump says nothing about the jump.
   let jumpedAt = 0;
 
@@ -78,9 +88,10 @@ function increasingNonces(): NonceSource {
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.
       const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
       const aheadOfUs = serverDateMs !== null && serverDateMs > last;
-      const small = accepted > 0 ? Math.min(SMALL_JUMPS - 1, refusals) : refusals;
-      const jump = accepted > 0 ? Math.max(small, refusals - CERTAIN_REFUSALS + SMALL_JUMPS) : small;
-      const jumpMs = JUMPS_MS[Math.min(jump, JUMPS_MS.length - 1)] ?? 0;
+      if (refusals === 0) rowSinceMs = now.monoMs;
+      const isSmall = accepted > 0 && now.monoMs - rowSinceMs < CERTAIN_MS;
+      const jump = Math.min(refusals, (isSmall ? SMALL_JUMPS : JUMPS_MS.length) - 1);
+      const jumpMs = JUMPS_MS[jump] ?? 0;
       const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;
       const isTheEnd = last >= timeMs + FURTHEST_MS - HOUR_MS;
       jumpedAt = last;

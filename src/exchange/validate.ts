@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
-import { isRecord, secretFlaw, tidy } from '../util/text.ts';
+import { isRecord, tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
 import type { OperationName } from './operations.ts';
@@ -17,6 +17,7 @@ import {
   type StockMarketOrderRequest,
   type WithdrawPayRequest,
 } from './schemas.ts';
+import { secretFlaw } from './sign.ts';
 
 /** Currencies whose addresses come in types. */
 const TYPED_ADDRESSES: readonly string[] = ['BTC', 'LTC'];

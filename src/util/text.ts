@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { unescape as decodePercent } from 'node:querystring';
 
 /** A map of keys, as JSON and YAML give it: neither a list nor null. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -12,27 +13,27 @@ const LONGEST_LINE = 300;
 /** Makes a text fit for a log line or an answer. */
 export type Redact = (text: string) => string;
 
-/** The text without the secrets of at least 8 characters: as they are, inside quotes, and percent-encoded in part. */
+/** The text without the secrets of at least 8 characters, whatever their case, escapes, percent-encoding and line breaks. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
+  const folded = fold(text);
   return secrets
-    .filter(({ length }) => length >= SHORTEST_SECRET)
-    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+    .filter((secret) => secret.length >= SHORTEST_SECRET && folded.includes(fold(secret)))
     .toSorted((one, other) => other.length - one.length)
-    .reduce((clean, form) => clean.replaceAll(text.includes('%') ? inAddress(form) : form, REDACTED), text);
+    .reduce((clean, secret) => clean.replaceAll(anyFormOf(secret), REDACTED), text);
 }
 
-function inAddress(text: string): RegExp {
-  const source = text.replaceAll(/[^A-Za-z0-9]/gu, (character) => {
+/** Two texts that may be forms of one secret are the same when they are folded. */
+function fold(text: string): string {
+  const decoded = text.replaceAll(/(?:%[\da-f]{2})+/gi, (bytes) => decodePercent(bytes));
+  return decoded.replaceAll(/[\s\\]/g, '').toLowerCase();
+}
+
+function anyFormOf(secret: string): RegExp {
+  const characters = Array.from(secret, (character) => {
     const percent = Buffer.from(character).toString('hex').replaceAll(/../g, '%$&');
-    return `(?:\\${character}|${percent})`;
+    return `(?:\\u{${character.codePointAt(0)?.toString(16)}}|${percent})`;
   });
-  return new RegExp(source, 'gi');
-}
-
-/** What stands where a secret fit for a header should, without showing any of it; null where it is fit. */
-export function secretFlaw(secret: unknown): string | null {
-  if (typeof secret !== 'string') return secret === undefined ? 'missing' : `a ${typeof secret}`;
-  return /^[\x21-\x7e]+$/.test(secret) ? null : `text of ${secret.length} characters`;
+  return new RegExp(characters.join('[\\s\\\\]*'), 'giu');
 }
 
 /**

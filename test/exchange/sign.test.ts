@@ -72,15 +72,20 @@ test('a refusal makes the next nonce jump to the clock of the exchange where tha
   expect(nonce).toBeLessThanOrEqual(WALL_MS + 7_201_001);
 });
 
-test('an acceptance ends the row: refusals start again with the small jump, and reach as far', () => {
-  const { next, accepted, refused } = increasing();
+test('an acceptance ends the row: refusals start again with small jumps, and reach as far after 11 s', () => {
+  const { clock, next, accepted, refused } = increasing();
   for (let refusal = 0; refusal < 3; refusal += 1) refused(next());
   const good = next();
   accepted(good);
   refused(next());
   expect(Number(next()) - Number(good)).toBeLessThan(2_000);
-  for (let refusal = 1; refusal < 7; refusal += 1) refused(next());
-  expect(Number(next()) - Number(good)).toBeGreaterThan(3_600_000);
+  // A limit of requests, which says the same, is over by then.
+  for (let refusal = 1; refusal < 20; refusal += 1) refused(next());
+  expect(Number(next()) - Number(good)).toBeLessThan(20 * 60_000);
+  clock.advance(11_000);
+  refused(next());
+  refused(next());
+  expect(Number(next()) - Number(good)).toBeGreaterThan(DAY_MS);
 });
 
 test('requests in flight that are refused for one reason make one jump, and one that was overtaken makes none', () => {

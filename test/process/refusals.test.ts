@@ -109,5 +109,5 @@ test.concurrent('a key whose last nonce comes from a clock that was 30 days ahea
     const { body } = await daemon.get('/readyz');
     return /^.*make a new API key.*$/m.exec(body)?.[0];
   });
-  expect(advice).toMatch(/^\[-\]timer\/AAA_USDT failed: .*more than 64 days ahead/);
+  expect(advice).toMatch(/^\[-\]timer\/AAA_USDT failed: .*up to 64 days ahead is called stale/);
 });

@@ -36,6 +36,18 @@ test.each([
   expect(hideSecrets(JSON.stringify(encode(secret)), [secret])).toBe('"https://host/?q=[redacted]"');
 });
 
+const every = (text: string) => text.replaceAll(/./g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+
+test.each([
+  ['in upper case', (secret: string) => secret.toUpperCase()],
+  ['with all characters percent-encoded', every],
+  ['broken into lines', (secret: string) => secret.replaceAll(/(.{8})/g, '$1\r\n')],
+  ['escaped twice', (secret: string) => JSON.stringify(JSON.stringify(secret)).slice(3, -3)],
+])('a secret is found %s', (_how, write) => {
+  const secret = 'a-"key"\\0123456789abcdef';
+  expect(redact(`<${write(secret)}>`, [secret])).toMatch(/^<\[redacted\]\s*>$/);
+});
+
 test('a text that is almost a percent-encoded secret is looked through in no time', { timeout: 2000 }, () => {
   const text = '%27'.repeat(60);
   expect(hideSecrets(text, [`${"'".repeat(24)}x`])).toBe(text);
