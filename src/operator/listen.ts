@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, linkSync, lstatSync, mkdtempSync, rmSync, type Stats, unlinkSync } from 'node:fs';
+import { chmodSync, linkSync, lstatSync, mkdtempDisposableSync, type Stats, unlinkSync } from 'node:fs';
 import type { Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -126,31 +126,26 @@ export async function placeSocket(
   listen: (path: string) => Promise<unknown>,
   access: SocketAccess = 'owner',
 ) {
-  let folder: string | null = null;
-  try {
-    const left = await findLeftover(path);
-    folder = mkdtempSync(`${dirname(path)}/.`);
-    const bound = join(folder, 's');
-    await listen(bound);
-    chmodSync(bound, MODES[access]);
-    const now = lstatSync(path, { throwIfNoEntry: false });
-    // The number of a file that is gone is given to the next one, its time of change is not.
-    if (left !== null && now !== undefined && isSame(left, now) && left.ctimeMs === now.ctimeMs)
-      unlinkSync(path);
-    linkSync(bound, path);
-    const own = lstatSync(path);
-    /** Who may connect beside root, by number. */
-    const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
-    return { openTo, remove: () => removeOwn(path, own) };
-  } finally {
-    if (folder !== null) rmSync(folder, { recursive: true, force: true });
-  }
+  const left = await findLeftover(path);
+  using folder = mkdtempDisposableSync(`${dirname(path)}/.`);
+  const bound = join(folder.path, 's');
+  await listen(bound);
+  chmodSync(bound, MODES[access]);
+  const now = lstatSync(path, { throwIfNoEntry: false });
+  // The number of a file that is gone is given to the next one, its time of change is not.
+  if (left !== null && now !== undefined && isSame(left, now) && left.ctimeMs === now.ctimeMs)
+    unlinkSync(path);
+  linkSync(bound, path);
+  const own = lstatSync(path);
+  /** Who may connect beside root, by number. */
+  const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
+  return { openTo, remove: () => removeOwn(path, own) };
 }
 
 /** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
 export async function checkSocketPlace(path: string): Promise<void> {
   await findLeftover(path);
-  rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true });
+  mkdtempDisposableSync(`${dirname(path)}/.`).remove();
 }
 
 /** The socket that a daemon which was killed has left at the path, or null where there is nothing. */
