@@ -14,14 +14,9 @@ export interface Cancellation {
   readonly count: number;
 }
 
-interface Entry {
-  readonly now: Cancellation;
-  /** Where an answer may take `now` back, as that of an overdue renewal or a trip: what was on record before it. */
-  readonly expected: {
-    readonly earlier: Cancellation | undefined;
-    /** Until then the timer has surely not fired. */
-    readonly safeUntilMs: number;
-  } | null;
+interface Entry extends Cancellation {
+  /** Where an answer may take it back: what was on record before, and until when the timer has surely not fired. */
+  readonly expected: { readonly earlier: Entry | undefined; readonly safeUntilMs: number } | null;
 }
 
 /** Which markets' orders were cancelled since somebody looked: the newest of each. A reload takes nothing away. */
@@ -29,23 +24,21 @@ export function createCancellations() {
   const record = new Map<string, Entry>();
   /** Takes the place of what was expected. With `safeUntilMs` the next answer may take it back. */
   function put(found: Omit<Cancellation, 'count'>, safeUntilMs: number | null = null): void {
-    const { now, expected = null } = record.get(found.market) ?? {};
-    const replaced = expected === null ? now : expected.earlier;
+    const now = record.get(found.market);
+    const replaced = now?.expected ? now.expected.earlier : now;
     const earlier = now?.why === found.why ? replaced : now;
+    const expected = safeUntilMs === null ? null : { earlier, safeUntilMs };
     record.delete(found.market);
-    record.set(found.market, {
-      now: { ...found, count: (replaced?.count ?? 0) + 1 },
-      expected: safeUntilMs === null ? null : { earlier, safeUntilMs },
-    });
+    record.set(found.market, { ...found, count: (replaced?.count ?? 0) + 1, expected });
   }
   /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
   function takeBack(market: string, wallMs: number): void {
-    const { now, expected = null } = record.get(market) ?? {};
-    if (now === undefined || expected === null) return;
-    const { earlier, safeUntilMs } = expected;
-    if (wallMs >= safeUntilMs) record.set(market, { now: { ...now, certainty: 'possible' }, expected: null });
+    const now = record.get(market);
+    if (!now?.expected) return;
+    const { earlier, safeUntilMs } = now.expected;
+    if (wallMs >= safeUntilMs) record.set(market, { ...now, certainty: 'possible', expected: null });
     else if (earlier === undefined) record.delete(market);
-    else record.set(market, { now: earlier, expected: null });
+    else record.set(market, { ...earlier, expected: null });
   }
   function observe(notice: Notice, { wallMs }: { readonly wallMs: number }): void {
     switch (notice.kind) {
@@ -56,9 +49,9 @@ export function createCancellations() {
       }
       case 'lapsed': {
         const { market, certainty } = notice;
-        const { now, expected = null } = record.get(market) ?? {};
-        const sinceMs = certainty === 'possible' && expected !== null ? now?.byWallMs : undefined;
-        return put({ market, certainty, why: 'unrenewed', byWallMs: sinceMs ?? wallMs });
+        const now = record.get(market);
+        const byWallMs = certainty === 'possible' && now?.expected ? now.byWallMs : wallMs;
+        return put({ market, certainty, why: 'unrenewed', byWallMs });
       }
       case 'renewed':
         return takeBack(notice.market, wallMs);
@@ -86,7 +79,8 @@ export function createCancellations() {
   return {
     observe,
     /** The newest first. */
-    list: (): readonly Cancellation[] => [...record.values()].map(({ now }) => now).toReversed(),
+    list: (): readonly Cancellation[] =>
+      [...record.values()].map(({ expected: _expected, ...one }) => one).toReversed(),
     /** Somebody has seen it; null means all of it. Returns the markets that were on record. */
     acknowledge(markets: readonly string[] | null): readonly string[] {
       const names = (markets ?? [...record.keys()]).filter((market) => record.has(market));
