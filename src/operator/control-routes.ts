@@ -81,23 +81,21 @@ interface Route {
   readonly answer: Handler;
 }
 
-const word = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
-  return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer };
+const post = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
+  return { path, method: 'POST', keys, answer };
 };
-const command = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
-  return { path, method: 'POST', keys: [...keys, 'reason'], answer };
-};
+const OF_BOT = ['bot', 'session', 'seq'] as const;
 const ROUTES: readonly Route[] = [
-  word('/v1/beat', beat),
-  word('/v1/goodbye', goodbye, 'waitSeconds'),
-  word('/v1/fail', fail),
+  post('/v1/beat', beat, ...OF_BOT),
+  post('/v1/goodbye', goodbye, ...OF_BOT, 'waitSeconds'),
+  post('/v1/fail', fail, ...OF_BOT),
   ...COMMANDS.map((does): Route => {
     const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
-    return { ...command(`/v1/${does}`, operate(does), 'markets', ...needs, 'waitSeconds'), needs };
+    return { ...post(`/v1/${does}`, operate(does), 'markets', ...needs, 'waitSeconds', 'reason'), needs };
   }),
-  command('/v1/ack', acknowledge, 'markets'),
-  command('/v1/reload', reload, 'waitSeconds'),
-  command('/v1/log-level', setLogLevel, 'level', 'forSeconds'),
+  post('/v1/ack', acknowledge, 'markets', 'reason'),
+  post('/v1/reload', reload, 'waitSeconds', 'reason'),
+  post('/v1/log-level', setLogLevel, 'level', 'forSeconds', 'reason'),
   { path: '/v1/status', method: 'GET', keys: [], answer: async ({ status }) => [200, await status()] },
   { path: '/v1/health', method: 'GET', keys: ['bot'], answer: health },
 ];
@@ -124,7 +122,7 @@ export function createRoutes(daemon: ControlSources) {
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     const call: Call = {
       ...request.origin,
-      input: (request.body ?? {}) as Input,
+      input: request.body as Input,
       queried: (request.query as { bot?: string }).bot,
       sender: oneLine(request.headers['user-agent']),
     };
@@ -247,12 +245,12 @@ async function reload(daemon: ControlSources, call: Call): Promise<Answer> {
   const report = await daemon.reload(waitMs(call.input));
   const { authorised, markets } = daemon.snapshot();
   // Markets that the exchange refuses, changed or not. Where it refuses the key, nothing is known of a market.
-  const refused = markets.filter(({ state, leaving }) => authorised && state === 'rejected' && !leaving);
-  const more = refused.length === 0 ? {} : { refused: refused.map(({ market }) => market) };
-  if (report.kind === 'unchanged') return [200, { result: 'unchanged', ...more }];
+  const rejected = markets.filter(({ state, leaving }) => authorised && state === 'rejected' && !leaving);
+  const refused = rejected.length === 0 ? undefined : rejected.map(({ market }) => market);
+  if (report.kind === 'unchanged') return [200, { result: 'unchanged', refused }];
   if (report.kind === 'applied') {
     const { kind: result, progress, ...changes } = report;
-    return [200, answerOf(progress, { result, ...changes, ...more })[1]];
+    return [200, answerOf(progress, { result, ...changes, refused })[1]];
   }
   const { problems } = report;
   const message = `nothing was changed, because of ${counted(problems.length, 'problem')}`;
@@ -277,11 +275,10 @@ function health(daemon: ControlSources, { queried }: Call): Answer {
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const { ok, checks } = judgeReady(snapshot, false);
   const reasons = checks.flatMap(({ name, failed }) => (failed === null ? [] : `${name}: ${failed}`));
-  const omitted = notReady.length - MOST_REASONS;
-  const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
   const withoutBots = { ready: ok, notReady: reasons };
-  const most = notReady.slice(0, MOST_REASONS);
-  return [200, { live, ready, notReady: most, ...more, nothingGuarded, withoutBots }];
+  const shown = notReady.slice(0, MOST_REASONS);
+  const notReadyOmitted = notReady.length - shown.length || undefined;
+  return [200, { live, ready, notReady: shown, notReadyOmitted, nothingGuarded, withoutBots }];
 }
 
 /** Whose word a request is. Of several bots, one without a name could keep the timers of a dead one alive. */
@@ -316,9 +313,10 @@ function chooseMarkets(daemon: ControlSources, named: Input['markets'], configur
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
 function listMarkets(markets: readonly MarketSnapshot[], describe: (market: MarketSnapshot) => object) {
-  const omitted = Math.max(0, markets.length - MOST_LISTED);
-  const entries = markets.slice(0, MOST_LISTED).map((market) => [market.market, describe(market)]);
-  return { markets: Object.fromEntries(entries), ...(omitted === 0 ? {} : { marketsOmitted: omitted }) };
+  const shown = markets.slice(0, MOST_LISTED);
+  const entries = shown.map((market) => [market.market, describe(market)]);
+  const marketsOmitted = markets.length - shown.length || undefined;
+  return { markets: Object.fromEntries(entries), marketsOmitted };
 }
 
 /** A reply is read within this, as a rule: what runs out before that is not promised. */
