@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
@@ -242,7 +243,11 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
       closed = true;
       if (streams.size === 0) return;
       const last = await within(clock, LAST_WORD_MS, lastStatus().then(toEvent)).catch(() => null);
-      const ends = [...streams.keys()].map((raw) => sayEnd(raw, last));
+      const ends = [...streams.keys()].map((raw) => {
+        if (last !== null && raw.writableLength === 0) raw.write(last);
+        raw.end(END);
+        return once(raw, 'close');
+      });
       await within(clock, LAST_WORD_MS, Promise.all(ends));
       for (const raw of streams.keys()) raw.destroy();
     },
@@ -251,13 +256,4 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
 
 function toEvent(line: Buffer): Buffer {
   return Buffer.concat([Buffer.from('event: status\ndata: '), line, Buffer.from('\n')]);
-}
-
-/** Resolves when the reader has been handed everything, or is gone. */
-function sayEnd(raw: ServerResponse, last: Buffer | null): Promise<void> {
-  return new Promise((resolve) => {
-    raw.once('close', resolve);
-    if (last !== null && raw.writableLength === 0) raw.write(last);
-    raw.end(END, resolve);
-  });
 }
