@@ -74,42 +74,35 @@ function urlOf(host: string, server: Server): string {
 export type SocketAccess = keyof typeof MODES;
 const MODES = { owner: 0o600, group: 0o660 } as const;
 
-type SocketFile = Awaited<ReturnType<typeof placeSocket>>;
-
 /** Opens a listener at each address. Rejects with `ListenError` where one cannot be opened; then none stays open. */
 export async function openAll(
   name: ListenerName,
   options: ListenOptions & { readonly access?: SocketAccess },
   create: (address: ListenAddress, openTo: () => string) => FastifyInstance,
 ) {
-  const apps: FastifyInstance[] = [];
-  const files: SocketFile[] = [];
+  await using opening = new AsyncDisposableStack();
   const addresses: string[] = [];
-  const close = async (): Promise<void> => {
-    for (const file of files.splice(0)) file.remove();
-    await Promise.all(apps.map((app) => app.close()));
-  };
   for (const address of options.listen) {
-    let file: SocketFile | null = null;
+    let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
     const app = create(address, () => file?.openTo ?? '');
-    apps.push(app);
+    opening.defer(() => app.close());
     limitConnections(name, app.server, options);
     try {
       if (address.kind === 'unix') {
         file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
-        files.push(file);
+        opening.defer(file.remove);
       } else await app.listen({ host: address.host, port: address.port });
     } catch (error) {
-      await close();
       throw listenError(name, address, error);
     }
     addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
   }
+  const open = opening.move();
   return {
     /** Where they are to be found: `unix:/PATH`, or URLs with the ports that were really bound. */
     addresses,
     /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
-    close,
+    close: () => open.disposeAsync(),
   };
 }
 
