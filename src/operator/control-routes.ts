@@ -5,7 +5,7 @@ import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core
 import type { MarketSnapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { counted, describeValue, listed } from '../util/text.ts';
+import { counted, describeValue, listed, plain } from '../util/text.ts';
 import { ControlRefusal, type ControlSources } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { talkOf } from './listen.ts';
@@ -124,7 +124,7 @@ export function createRoutes(daemon: ControlSources) {
       ...request.origin,
       input: request.body as Input,
       queried: (request.query as { bot?: string }).bot,
-      sender: oneLine(request.headers['user-agent']),
+      sender: plain(request.headers['user-agent'] ?? '') || null,
     };
     // In the next turn it is known whether something unreadable followed in the same bytes.
     if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
@@ -145,11 +145,6 @@ export function createRoutes(daemon: ControlSources) {
       app.route({ method, url: path, schema, handler: (request, reply) => handle(route, request, reply) });
     }
   };
-}
-
-function oneLine(text: string | undefined): string | null {
-  const shown = text?.replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
-  return shown === undefined || shown === '' ? null : shown;
 }
 
 function objectOf(keys: readonly Key[], required: readonly Key[]) {

@@ -65,11 +65,6 @@ function problemsIn(folder: string): Readonly<Record<string, string>> {
   };
 }
 
-function urlOf(host: string, server: Server): string {
-  const { port } = server.address() as AddressInfo;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
 export type SocketAccess = keyof typeof MODES;
 const MODES = { owner: 0o600, group: 0o660 } as const;
@@ -91,11 +86,15 @@ export async function openAll(
       if (address.kind === 'unix') {
         file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
         opening.defer(file.remove);
-      } else await app.listen({ host: address.host, port: address.port });
+        addresses.push(address.text);
+      } else {
+        await app.listen({ host: address.host, port: address.port });
+        const { port } = app.server.address() as AddressInfo;
+        addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
+      }
     } catch (error) {
       throw listenError(name, address, error);
     }
-    addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
   }
   const open = opening.move();
   return {
