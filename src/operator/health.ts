@@ -1,4 +1,4 @@
-import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import type { Snapshot } from '../core/view.ts';
 import { DEAD, describeNothingGuarded, describeNotReady, livingOf } from '../core/view.ts';
 import { plain } from '../util/text.ts';
 
@@ -24,13 +24,19 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   const living = livingOf(bots);
   const timers = snapshot.markets
     .filter(({ wanted, leaving, bot }) => wanted || (withBots && !leaving && living.has(bot)))
-    .map(checkTimer);
+    .map(({ market, wanted, state, guaranteedMs, lastProblem }) => {
+      const problem = lastProblem === null ? state : `${state}: ${lastProblem}`;
+      return check(`timer/${market}`, wanted && (guaranteedMs ?? 0) > 0, problem);
+    });
   const worstFirst = timers.toSorted((one, other) => +isPassed(one) - +isPassed(other));
+  const judged = bots.map(({ bot, state }) =>
+    check(`bot/${bot}`, DEAD[state] === undefined, `it ${DEAD[state]}`),
+  );
   const checks: Check[] = [
     loopCheck(live),
     check('running', phase === 'running', `the daemon is ${phase}`),
     check('authorised', authorised, 'the exchange refuses the API key'),
-    ...(withBots ? bots.map(checkBot) : []),
+    ...(withBots ? judged : []),
     ...worstFirst.slice(0, LISTED_MARKETS),
   ];
   const isAway = bases.every(({ used, up }) => !used || up === false);
@@ -57,15 +63,6 @@ export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
   const ofKey = snapshot.authorised ? [] : snapshot.notReady.slice(0, 1);
   const notReady = [...ofKey, ...describeNotReady({ ...seen, nothingGuarded })];
   return { ...snapshot, markets, bots, nothingGuarded, notReady, ready: notReady.length === 0 };
-}
-
-function checkBot({ bot, state }: Snapshot['bots'][number]): Check {
-  return check(`bot/${bot}`, DEAD[state] === undefined, `it ${DEAD[state]}`);
-}
-
-function checkTimer({ market, wanted, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
-  const isArmed = wanted && guaranteedMs !== null && guaranteedMs > 0;
-  return check(`timer/${market}`, isArmed, lastProblem === null ? state : `${state}: ${lastProblem}`);
 }
 
 /** The checks as kube-apiserver writes them, one line each and a verdict; unless `verbose`, only what fails, or `ok`. */
