@@ -17,7 +17,7 @@ import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { MAX_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Cancel, Clock, Evidence } from '../ports.ts';
+import type { Cancel, Clock, Evidence, ListenAddress } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
@@ -239,7 +239,10 @@ function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log
   }
   // A bot with a URL has a connection, and one that is being opened.
   const shared = limit - RESERVED - 2 * botsOf(fleet).length;
-  const listeners = web.listen.length + control.listen.length;
+  // `localhost` may be two addresses.
+  const isTwo = (address: ListenAddress) => address.kind === 'tcp' && address.host === 'localhost';
+  const all = [...web.listen, ...control.listen];
+  const listeners = all.length + all.filter(isTwo).length;
   const each = Math.floor(shared / listeners);
   if (listeners === 0 || !(each < MAX_CONNECTIONS)) return undefined;
   const most = Math.max(2, each);

@@ -1,3 +1,4 @@
+import { promises } from 'node:dns';
 import { once } from 'node:events';
 import { chmodSync, linkSync, lstatSync, mkdtempDisposableSync, type Stats, unlinkSync } from 'node:fs';
 import type { Server, ServerResponse } from 'node:http';
@@ -77,19 +78,27 @@ export async function openAll(
 ) {
   await using opening = new AsyncDisposableStack();
   const addresses: string[] = [];
-  for (const address of options.listen) {
-    let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
-    const app = create(address, () => file?.openTo ?? '');
+  const make = (address: ListenAddress, openTo = () => ''): FastifyInstance => {
+    const app = create(address, openTo);
     opening.defer(() => app.close());
     limitConnections(name, app.server, options);
+    return app;
+  };
+  for (const address of options.listen) {
     try {
       if (address.kind === 'unix') {
+        let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
+        const app = make(address, () => file?.openTo ?? '');
         file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
         opening.defer(file.remove);
         addresses.push(address.text);
       } else {
-        await app.listen({ host: address.host, port: address.port });
+        const [first = '', ...others] = await hostsOf(address.host);
+        const app = make(address);
+        await app.listen({ host: first, port: address.port });
         const { port } = app.server.address() as AddressInfo;
+        // Where this host has no such address, the first one is enough.
+        await Promise.allSettled(others.map((host) => make(address).listen({ host, port })));
         addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
       }
     } catch (error) {
@@ -103,6 +112,12 @@ export async function openAll(
     /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
     close: () => open.disposeAsync(),
   };
+}
+
+/** Where to bind. Fastify would open the second address of `localhost` itself, without limit and without error handlers. */
+async function hostsOf(host: string): Promise<readonly string[]> {
+  if (host !== 'localhost') return [host];
+  return (await promises.lookup(host, { all: true })).map(({ address }) => address);
 }
 
 /**

@@ -1,5 +1,7 @@
+import dns, { type LookupAddress } from 'node:dns';
+import { connect } from 'node:net';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { asker, clock, dial, heardOf, open, say, TCP } from './control-fixture.ts';
 
 /** The status of every reply in what came back. */
@@ -69,6 +71,34 @@ test.each([
   expect(heard).toContain('"code":"malformed_request"');
   expect(heard).toMatch(/connection: close/i);
   expect([calls, refused]).toEqual([[], ['malformed_request']]);
+});
+
+/** Has `localhost` mean two addresses of this host, as where it has IPv4 and IPv6. */
+function haveTwoLocalhosts(): void {
+  const both: LookupAddress[] = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+  const answer = (host: string, _options: unknown, done: (error: null, found: LookupAddress[]) => void) =>
+    done(null, host === 'localhost' ? both : [{ address: host, family: 4 }]);
+  const spies = [
+    vi.spyOn(dns, 'lookup').mockImplementation(answer as unknown as typeof dns.lookup),
+    vi.spyOn(dns.promises, 'lookup').mockResolvedValue(both as never),
+  ];
+  onTestFinished(() => {
+    for (const spy of spies) spy.mockRestore();
+  });
+}
+
+test('every address of localhost is guarded alike', async () => {
+  haveTwoLocalhosts();
+  const { address = '', calls, refused } = await open({}, 'localhost:0');
+  const port = Number(new URL(address).port);
+  for (const host of ['127.0.0.1', '127.0.0.2']) {
+    const socket = connect(port, host).on('error', () => {});
+    socket.write(`POST /v1/trip HTTP/1.1\r\n${HEAD}\r\n{"markets":["BTC_USDT"]}\r\n\r\n`);
+    const heard = await heardOf(socket);
+    expect(statusesOf(heard), host).toEqual([400]);
+    expect(heard).toContain('"code":"malformed_request"');
+  }
+  expect([calls, refused]).toEqual([[], ['malformed_request', 'malformed_request']]);
 });
 
 test('a body that ends early changes nothing', async () => {
