@@ -24,12 +24,6 @@ interface WebOptions extends ListenOptions {
   readonly version: string;
 }
 
-const HEADERS = {
-  ...EVERY_HEADER,
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-} as const;
-
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
 export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
@@ -66,7 +60,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     keepAliveTimeout: 20_000,
     http: { headersTimeout: 5000, connectionsCheckingInterval: 5000, maxHeaderSize: 8192 },
     frameworkErrors: (_error, _request, reply) => {
-      void (reply as FastifyReply).code(400).headers(HEADERS).type(TEXT).send('bad request\n');
+      void (reply as FastifyReply).code(400).headers(EVERY_HEADER).type(TEXT).send('bad request\n');
     },
   });
   app.addHook('onRequest', async (request, reply) => {
@@ -74,7 +68,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     // Node keeps what it has read until the replies before it are sent: tens of thousands would stop the loop for seconds.
     if (ahead === 'last') request.raw.socket.destroy();
     if (ahead !== 'goes') return reply.hijack();
-    void reply.headers(HEADERS).type(TEXT);
+    void reply.headers(EVERY_HEADER).type(TEXT);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send('this listener is read-only\n');
     }
