@@ -219,8 +219,7 @@ export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<stri
   if (url === null)
     return wrongBase(describe(text), /^[\w.-]+(:\d+)?$/.test(text) ? `https://${text}` : null);
   const { origin } = url;
-  if (url.username !== '' || url.password !== '')
-    return wrongBase('a user name or password in the address', origin);
+  if (hasPassword(url)) return wrongBase('a user name or password in the address', origin);
   if (isPlainAndRemote(url.href) && !allowPlainHttp) {
     const found = `${describe(origin)}, which is not encrypted and not this host, without exchange.allowPlainHttp`;
     return wrongBase(found, origin.replace('http:', 'https:'));
@@ -255,6 +254,8 @@ function readHttp(text: string): URL | null {
   return (url?.protocol === 'https:' || url?.protocol === 'http:') && url.port !== '0' ? url : null;
 }
 
+const hasPassword = ({ username, password }: URL) => username !== '' || password !== '';
+
 /** An address or a name that means this host or one of its own network, whoever asks. */
 function isPrivate({ hostname }: URL): boolean {
   // Without the brackets of IPv6, and without the dot that ends a full name.
@@ -281,8 +282,7 @@ function findLivenessUrlFlaw(template: string, bot: string): string | null {
     return wrong(describe(shown), /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(shown) ? `http://${shown}` : null);
   }
   const bare = `${url.origin}${url.pathname}`;
-  if (url.username !== '' || url.password !== '')
-    return wrong('a user name or password in the address', bare);
+  if (hasPassword(url)) return wrong('a user name or password in the address', bare);
   const here = new URL(bare);
   here.hostname = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' }[url.hostname] ?? url.hostname;
   if (here.hostname !== url.hostname)
@@ -295,8 +295,7 @@ function findLivenessUrlFlaw(template: string, bot: string): string | null {
 export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
   const url = readHttp(text);
   if (url === null) return 'found what is no address; allowed: https://HOST/PATH';
-  if (url.username !== '' || url.password !== '')
-    return 'found a user name or password in the address; allowed: https://HOST/PATH';
+  if (hasPassword(url)) return 'found a user name or password in the address; allowed: https://HOST/PATH';
   if (url.protocol === 'http:' && !isPrivate(url))
     return 'found http:// to a host of the public network; allowed: https://HOST/PATH';
   if (isTelegram && !(url.pathname.endsWith('/sendMessage') && url.searchParams.has('chat_id')))
