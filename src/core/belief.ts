@@ -29,7 +29,7 @@ const STAMPS_KEPT = 4;
  *
  * The exchange counts whole seconds and may round either way, so that a second is given away on both sides.
  */
-export function bounds(state: CoreState, market: MarketState): void {
+export function fold(state: CoreState, market: MarketState): void {
   const { belief } = market;
   const fences = fencesOf(state, belief);
   const counting = belief.writes.filter((write) => !isFenced(fences, write));
@@ -46,7 +46,7 @@ export function bounds(state: CoreState, market: MarketState): void {
       belief.notBefore = lasts;
   }
   belief.notAfterMs = notAfterMs === Number.NEGATIVE_INFINITY ? null : notAfterMs;
-  if (heldUntilMs > Number.NEGATIVE_INFINITY) market.heldUntilAwakeMs = heldUntilMs;
+  if (heldUntilMs > Number.NEGATIVE_INFINITY) market.armedUntilAwakeMs = heldUntilMs;
 }
 
 /** With rising nonces an accepted request fences every earlier one of its key: it is refused as stale when it arrives. */
@@ -94,8 +94,9 @@ function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Write): n
 }
 
 /**
- * In a nonce window requests of an earlier life of this daemon may still be on their way: a renewal, a cut to the
- * shortest timer, or a delete. With rising nonces the first accepted request fences them.
+ * In a nonce window requests of an earlier life of this daemon may still be on their way: a delete, or a renewal that
+ * leaves anything from the shortest timer, as a cut does, to the longest. With rising nonces the first accepted request
+ * fences them.
  */
 export function believeEarlierLife(state: CoreState, market: MarketState): void {
   const untilMs = state.startedMs + state.settings.requestLifetimeMs;
@@ -112,27 +113,27 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
     longestMs: market.settings.timeoutMs,
   };
   market.belief.writes.push({ ...stray, purpose: 'renew' }, { ...stray, purpose: 'delete' });
-  bounds(state, market);
+  fold(state, market);
 }
 
 /** A request is about to be written. It may leave until it is given up, and be carried out within its lifetime after that. */
 export function believeWritten(state: CoreState, attempt: Attempt): void {
   attempt.market.belief.writes.push(attempt);
-  bounds(state, attempt.market);
+  fold(state, attempt.market);
 }
 
 /** Its first byte leaves at `monoMs`: from here on its lifetime counts. */
 export function believeLeft(state: CoreState, attempt: Attempt, monoMs: number): void {
   attempt.left = true;
   attempt.untilMs = monoMs + state.settings.requestLifetimeMs;
-  bounds(state, attempt.market);
+  fold(state, attempt.market);
 }
 
 /** The exchange did not, and will not, carry the attempt out: it leaves no trace. */
 export function believeNotApplied(state: CoreState, attempt: Attempt): void {
   const { market } = attempt;
   market.belief.writes = market.belief.writes.filter((write) => write !== attempt);
-  bounds(state, market);
+  fold(state, market);
 }
 
 /** No answer that can be believed: the exchange may carry the attempt out at any time within its lifetime. */
@@ -262,7 +263,7 @@ export function tidy(state: CoreState, market: MarketState): void {
     if (awaited.includes(write)) return true;
     return !isReplaced(write) && (fencesAwaited(write) || mayDecide(state, belief, write));
   });
-  bounds(state, market);
+  fold(state, market);
 }
 
 /** Can a settled request still decide about anything? */

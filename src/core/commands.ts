@@ -220,9 +220,9 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
   forgetBots(state);
 }
 
-function howGone({ goal, reached, heldUntilAwakeMs }: MarketState, isGone: boolean) {
+function howGone({ goal, reached, armedUntilAwakeMs }: MarketState, isGone: boolean) {
   if (goal === 'renew-once') return reached ? 'handed_off' : 'kept';
-  if (isGone) return heldUntilAwakeMs !== null ? 'fired' : 'deleted';
+  if (isGone) return armedUntilAwakeMs !== null ? 'fired' : 'deleted';
   return goal === 'delete' ? 'deleted' : 'kept';
 }
 
@@ -249,8 +249,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   state.key.nextProbeMs = monoMs;
   for (const market of state.markets) follow(state, market);
   for (const attempt of state.attempts)
-    if (attempt.market.goal !== 'guard')
-      attempt.deadlineMs = Math.min(attempt.deadlineMs, monoMs + budgetMs / 4);
+    if (attempt.market.goal !== 'guard') attempt.giveUpMs = Math.min(attempt.giveUpMs, monoMs + budgetMs / 4);
 }
 
 /** Ends the stop when every market is done or the budget is spent. */
@@ -278,14 +277,14 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
 
 /** Why a market is named at the end of a stop: its timer may still fire, or may have fired before it was deleted. */
 function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null {
-  const { goal, reached, belief, heldUntilAwakeMs } = market;
+  const { goal, reached, belief, armedUntilAwakeMs } = market;
   const mayExist = mayFire(state, belief);
   // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
-  const isOwn = market.mayHaveFired || heldUntilAwakeMs !== null;
+  const isOwn = market.mayHaveFired || armedUntilAwakeMs !== null;
   if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
-    const ranOut = heldUntilAwakeMs !== null && heldUntilAwakeMs <= awakeMs(state);
+    const ranOut = armedUntilAwakeMs !== null && armedUntilAwakeMs <= awakeMs(state);
     return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
   }
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;

@@ -240,7 +240,7 @@ function endIfDone(state: CoreState, market: MarketState): boolean {
     // Only what this process armed is deleted.
     const armed = market.belief.writes.some(({ id }) => id > 0);
     // A stop goes on until its delete is confirmed: else nobody knows which came first, the delete or the firing.
-    const awaits = state.phase.kind === 'stopping' && market.heldUntilAwakeMs !== null;
+    const awaits = state.phase.kind === 'stopping' && market.armedUntilAwakeMs !== null;
     const isGone = !armed || !mayFire(state, market.belief);
     market.reached = !awaits && isGone;
   } else if (market.goal === 'trip') {
@@ -262,7 +262,7 @@ function isHung(state: CoreState, market: MarketState): boolean {
   );
 }
 
-/** With rising nonces nobody waits longer than this for the answer to the request before: a few answer times. */
+/** A request takes its lane for this long at least: a few answer times. */
 const patienceOf = ({ answerMs }: CoreState) =>
   answerMs === null ? LONGEST_LANE_MS : clamp(4 * answerMs + 50, 100, LONGEST_LANE_MS);
 
@@ -455,8 +455,8 @@ function write(
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
   const delayMs = Math.max(0, monoMs - market.nextMs);
-  // What the bucket has spread stays spread.
-  if (tokens(state) < 2) market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
+  // What has waited for a token goes on from there: on its old place on the grid it would wait again.
+  if (tokens(state) < 2) market.offsetMs = (monoMs - state.startedMs) % periodOf(state, market);
   const attempt: Attempt = {
     id: state.nextAttemptId,
     order: Number.POSITIVE_INFINITY,
@@ -466,7 +466,7 @@ function write(
     base,
     at: momentOf(state),
     laneMs,
-    deadlineMs: monoMs + requestLifetimeMs,
+    giveUpMs: monoMs + requestLifetimeMs,
     status: 'open',
     left: false,
     untilMs: monoMs + 2 * requestLifetimeMs,

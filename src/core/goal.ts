@@ -27,16 +27,17 @@ function goalOf(state: CoreState, market: MarketState): Goal {
   if (hold !== null)
     return hold.why === 'lapsed' || leaving === 'moved' || !mayDelete(state, bot) ? 'leave' : 'delete';
   const { policy } = phase.kind === 'stopping' ? phase : state.settings.shutdown;
-  if (leaving !== null) return goalAtEnd(state, market, bot, leaving === 'moved' ? 'handoff' : policy);
-  if (bot.state === 'goodbye') return goalAtEnd(state, market, bot, policy === 'delete' ? 'delete' : 'keep');
+  if (leaving !== null) return goalAtEnd(state, market, leaving === 'moved' ? 'handoff' : policy);
+  if (bot.state === 'goodbye') return goalAtEnd(state, market, policy === 'delete' ? 'delete' : 'keep');
   const isDead = bot.state === 'failed' || bot.state === 'stale';
-  if (isDead && isToBeTripped(state, market, bot)) return 'trip';
+  if (isDead && isToBeTripped(state, market)) return 'trip';
   if (phase.kind === 'running') return isDead ? 'leave' : 'guard';
-  return bot.state === 'failed' ? 'leave' : goalAtEnd(state, market, bot, policy);
+  return bot.state === 'failed' ? 'leave' : goalAtEnd(state, market, policy);
 }
 
 /** What becomes of a timer that nobody will want any more. */
-function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy: Policy): Goal {
+function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal {
+  const { bot } = market;
   if (policy === 'keep') return 'leave';
   if (policy === 'handoff') return isAlive(state, bot) && market.refusal.count === 0 ? 'renew-once' : 'leave';
   const deletes = mayDelete(state, bot);
@@ -49,7 +50,7 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
 /** Where no nonce fences strays a stop's delete waits for them: a timer that would run out meanwhile is guarded until then. */
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
   const waitMs = noStraysFromMs(state, market, 'delete') - state.now.monoMs;
-  const heldMs = (market.heldUntilAwakeMs ?? Number.POSITIVE_INFINITY) - awakeMs(state);
+  const heldMs = (market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY) - awakeMs(state);
   return waitMs > 0 && heldMs < waitMs + DELETE_MS;
 }
 
@@ -57,7 +58,7 @@ function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
  * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot dead:
  * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
  */
-function isToBeTripped(state: CoreState, { goal }: MarketState, bot: BotState): boolean {
+function isToBeTripped(state: CoreState, { goal, bot }: MarketState): boolean {
   const { onStale, ttlMs } = state.settings.liveness;
   if (state.phase.kind === 'stopping') return goal === 'trip';
   if (onStale !== 'trip') return false;

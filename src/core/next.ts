@@ -82,7 +82,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
   const isShort = slackNowMs < settings.timeoutMs / 2;
   const soonestMs = Math.min(
-    gapOnGridMs(state, market),
+    gapOnGridMs(state, market, periodOf(state, market)),
     gapToCertaintyMs(market),
     isShort ? Math.max(1000, slackNowMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY,
   );
@@ -103,11 +103,11 @@ export function answerTimeMs(state: CoreState, { answerMs }: MarketState): numbe
  * Confirmed, but a request of unknown outcome may still undo it: once more when none can.
  * After a start the same moment ends the doubt about every market: they are spread over half of a period.
  */
-function gapToCertaintyMs({ belief, lastWrittenMs, phaseMs }: MarketState): number {
+function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): number {
   if (belief.notBefore !== null) return Number.POSITIVE_INFINITY;
   let gapMs = 0;
   for (const { status, untilMs } of belief.writes)
-    if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS + phaseMs / 2 - lastWrittenMs);
+    if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS + offsetMs / 2 - lastWrittenMs);
   return gapMs > 0 ? Math.max(gapMs, SHORTEST_GAP_MS) : Number.POSITIVE_INFINITY;
 }
 
@@ -150,16 +150,11 @@ export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
  * The next point of the market's own grid, a gap after the last attempt at least: bursts of any cause spread again by
  * themselves. Requests that go one after the other would hold each other up if all were due together.
  */
-function gapOnGridMs(state: CoreState, market: MarketState): number {
-  const periodMs = periodOf(state, market);
-  const sinceMs =
-    market.lastWrittenMs +
-    Math.min(SHORTEST_GAP_MS, periodMs / 8) -
-    EARLY_MS -
-    state.startedMs -
-    market.phaseMs;
-  const pointMs = state.startedMs + market.phaseMs + (Math.floor(sinceMs / periodMs) + 1) * periodMs;
-  return pointMs - market.lastWrittenMs;
+function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState, periodMs: number): number {
+  const originMs = state.startedMs + offsetMs;
+  const fromMs = lastWrittenMs + Math.min(SHORTEST_GAP_MS, periodMs / 8) - EARLY_MS;
+  const pointMs = originMs + (Math.floor((fromMs - originMs) / periodMs) + 1) * periodMs;
+  return pointMs - lastWrittenMs;
 }
 
 /**
@@ -178,9 +173,9 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
 
 /** The slack; where only a stray request makes it doubtful, what the confirmed renewals leave without that one. */
 function likelySlackMs(state: CoreState, market: MarketState): number {
-  const { belief, heldUntilAwakeMs } = market;
+  const { belief, armedUntilAwakeMs } = market;
   if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
-  return heldUntilAwakeMs === null ? 0 : Math.max(0, heldUntilAwakeMs - awakeMs(state));
+  return armedUntilAwakeMs === null ? 0 : Math.max(0, armedUntilAwakeMs - awakeMs(state));
 }
 
 /** Until when a renewal may save the timer, from now on. */

@@ -1,6 +1,6 @@
 import type { FailureReason, Pinged, Policy, Purpose } from './events.ts';
 
-/** How sure it is that a timer fired. `possible` where an answer that got lost could have kept it alive. */
+/** How sure it is that a timer fired. `possible` where a request whose answer got lost could have kept it alive, or deleted it. */
 export const CERTAINTIES = ['certain', 'possible'] as const;
 export type Certainty = (typeof CERTAINTIES)[number];
 

@@ -134,9 +134,9 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
 }
 
 /** What is known of the orders of a market whose timer is gone. */
-function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
+function describeGone({ mayHaveFired, armedUntilAwakeMs }: MarketState): string {
   if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
-  return heldUntilAwakeMs !== null ? ': it has fired' : ': its orders stay';
+  return armedUntilAwakeMs !== null ? ': it has fired' : ': its orders stay';
 }
 
 function left(ms: number): string {

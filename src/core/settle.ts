@@ -183,10 +183,10 @@ function sayRenewed(
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
   const { market } = attempt;
-  const { heldUntilAwakeMs } = market;
-  if (heldUntilAwakeMs !== null) market.mayHaveFired = heldUntilAwakeMs <= awakeMs(state);
+  const { armedUntilAwakeMs } = market;
+  if (armedUntilAwakeMs !== null) market.mayHaveFired = armedUntilAwakeMs <= awakeMs(state);
   else market.mayHaveFired ||= mayHaveRunOut(state, market);
-  market.heldUntilAwakeMs = null;
+  market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);
   if (market.goal === 'delete') market.reached = true;
@@ -242,7 +242,7 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     reason: outcome.kind === 'transient' ? outcome.reason : REASONS[outcome.kind],
     detail: outcome.detail,
     streak: wasOvertaken ? 0 : market.streak,
-    durationMs: state.now.monoMs - attempt.at.monoMs,
+    durationMs: ageMs(state, attempt),
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
   // Nothing was heard about a refused key, which may be good again: it is asked like any other.
@@ -323,7 +323,10 @@ function refuse(
   say(out, { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs });
 }
 
-/** The exchange refused the key. From the second time on, or at once where it never was good, it is tried by probes alone. */
+/**
+ * The exchange refused the key. From the second time on it is tried by probes alone; at once where it never was good and
+ * has not been replaced.
+ */
 function refuseKey(
   state: CoreState,
   { at, key: signedWith }: Attempt,

@@ -25,7 +25,7 @@ export interface Write {
   readonly purpose: Purpose;
   readonly at: Moment;
   /**
-   * `open`: on its way. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it carried it
+   * `open`: on its way and waited for. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it carried it
    * out. `unknown`: it may have carried it out, or may still do so.
    */
   status: 'open' | 'abandoned' | 'confirmed' | 'unknown';
@@ -42,10 +42,10 @@ export interface Write {
 export interface Attempt extends Write {
   readonly market: MarketState;
   readonly base: BaseState;
-  /** With rising nonces the next request waits for its answer for this long. */
+  /** It takes a lane for this long, or until it is answered. */
   laneMs: number;
   /** Monotonic time at which it is given up. */
-  deadlineMs: number;
+  giveUpMs: number;
 }
 
 /** Stamps of a timer, Unix seconds of the exchange's clock, and when an answer told them first, monotonic. */
@@ -63,7 +63,7 @@ export interface Belief {
   server: { readonly startTime: number; readonly cancellationTime: number } | null;
   /** The last stamps that answers told, the oldest first. They outlive the timer: an answer may be repeated long after. */
   told: readonly Told[];
-  /** Folded from `writes` by `bounds`: until when the timer is surely armed, on both clocks; null where nothing is sure. */
+  /** Folded from `writes` by `fold`: until when the timer is surely armed, on both clocks; null where nothing is sure. */
   notBefore: { readonly lifeMs: number; readonly awakeMs: number } | null;
   /** And the monotonic time by which a timer that may exist has surely fired; null where surely none exists. */
   notAfterMs: number | null;
@@ -116,7 +116,7 @@ export class MarketState {
   firesOnPurpose = true;
   periodMs: number;
   /** Offset of its renewals on the grid of its period, so that they stay spread after any burst. */
-  phaseMs = 0;
+  offsetMs = 0;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
   /** When somebody wants an attempt, monotonic: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
@@ -140,7 +140,7 @@ export class MarketState {
   altered: string | null = null;
   lastProblem: string | null = null;
   /** Until when the confirmed renewals kept the timer armed, awake clock; null before any, and after a confirmed delete. */
-  heldUntilAwakeMs: number | null = null;
+  armedUntilAwakeMs: number | null = null;
   /** Its last delete was confirmed after that: its orders may be gone. */
   mayHaveFired = false;
   readonly stats = new MarketStats();
@@ -185,7 +185,7 @@ export interface BotState {
   state: BotPhase;
   /** When the newest evidence was given; infinitely long ago before the first. */
   lastLifeMs: number;
-  /** The same on the clock that steps of the wall clock do not move. */
+  /** The same on the awake clock, which no setting of the wall clock moves. Before the first: when it was configured. */
   lastAwakeMs: number;
   /** When it was configured: its start-up grace counts from then. */
   readonly sinceLifeMs: number;
@@ -212,7 +212,7 @@ export interface KeyState {
   changes: number;
   readonly refusal: Refusal<{ readonly status: number }>;
   nextProbeMs: number;
-  /** It was accepted once: one refusal is no reason to believe that it is wrong. */
+  /** The one in force was accepted once: one refusal is no reason to believe that it is wrong. */
   accepted: boolean;
 }
 
@@ -319,7 +319,7 @@ export function planPeriods(
     const periodMs = periodsMs[place] ?? market.periodMs;
     moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
     market.periodMs = periodMs;
-    market.phaseMs = (periodMs * place) / Math.max(1, markets.length);
+    market.offsetMs = (periodMs * place) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
   const before = owed(state);

@@ -110,10 +110,11 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > LATE_MS) return false;
   if (purpose === 'trip') return market.goal === 'trip';
-  const probe = { ...state.timebase, jumps: [] };
-  if (observeClocks(probe, now).length > 0) return false;
+  // The step that takes this reading in is still to come.
+  const ahead = { ...state.timebase, jumps: [] };
+  if (observeClocks(ahead, now).length > 0) return false;
   const { bot } = market;
-  const alive = isAlive(state, bot, lifeMs(probe, now));
+  const alive = isAlive(state, bot, lifeMs(ahead, now));
   // During a stop the goals were decided by evidence that is newer than the stop.
   if (purpose === 'delete')
     return market.goal === 'delete' && (alive || bot.state === 'goodbye' || state.phase.kind === 'stopping');
@@ -137,12 +138,12 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   state.stalledMs = monoMs;
   for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
-  for (const attempt of state.attempts) attempt.deadlineMs = Math.max(attempt.deadlineMs, monoMs + LATE_MS);
+  for (const attempt of state.attempts) attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);
 }
 
 /** What time alone brings about. */
 function judge(state: CoreState, out: Effect[]): void {
-  for (const attempt of state.attempts) if (state.now.monoMs >= attempt.deadlineMs) giveUp(attempt, out);
+  for (const attempt of state.attempts) if (state.now.monoMs >= attempt.giveUpMs) giveUp(attempt, out);
   if (state.phase.kind === 'stopped') return;
   judgeSilence(state, out);
   for (const market of state.markets) judgeTimer(state, market, out);
@@ -172,7 +173,7 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   // What becomes of a stop's deletes is told at its end.
   const isDeleted =
-    market.goal === 'delete' && (state.phase.kind === 'stopping' || market.heldUntilAwakeMs === null);
+    market.goal === 'delete' && (state.phase.kind === 'stopping' || market.armedUntilAwakeMs === null);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   // A delete without an answer may have come first, once it has left.
@@ -181,7 +182,7 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   );
   const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
-  const isUnsure = market.heldUntilAwakeMs === null && mayHaveRunOut(state, market);
+  const isUnsure = market.armedUntilAwakeMs === null && mayHaveRunOut(state, market);
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
@@ -253,8 +254,8 @@ function setWake(state: CoreState): void {
   // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
   const readMs = state.stalledMs + READ_MS;
   if (readMs > monoMs) wakeMs = Math.min(wakeMs, readMs);
-  for (const { status, deadlineMs } of state.attempts)
-    if (status === 'open') wakeMs = Math.min(wakeMs, deadlineMs);
+  for (const { status, giveUpMs } of state.attempts)
+    if (status === 'open') wakeMs = Math.min(wakeMs, giveUpMs);
   if (state.phase.kind === 'running')
     for (const { nextPingMs } of state.bases) wakeMs = Math.min(wakeMs, nextPingMs);
   const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;

@@ -90,7 +90,7 @@ export class MarketView {
     const { settings } = this.#market;
     return this.leaving ? [] : describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs);
   }
-  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer was ever confirmed. */
+  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
   get guaranteedMs(): number | null {
     if (this.#market.belief.notBefore === null) return null;
     return slackMs(this.#state, this.#market) - sinceStepMs(this.#state, this.#now);

@@ -1,4 +1,4 @@
-import { bounds } from '../../src/core/belief.ts';
+import { fold } from '../../src/core/belief.ts';
 import { createState } from '../../src/core/commands.ts';
 import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
@@ -26,7 +26,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
   const state: CoreState = createState(coreSettings(options), now);
   for (const market of earlierLife ? [] : state.markets) {
     market.belief.writes = [];
-    bounds(state, market);
+    fold(state, market);
   }
   const effects: Effect[] = [];
   const writes: Write[] = [];

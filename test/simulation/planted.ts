@@ -168,13 +168,13 @@ export const PLANTED: readonly PlantedBug[] = [
     'what was good is refused by the second answer',
   ),
   bug('a dead bot is not tripped', 28, 'did not cut it short', [
-    ['core/goal', 'isDead && isToBeTripped(state, market, bot)', 'isDead && bot === undefined'],
+    ['core/goal', 'isDead && isToBeTripped(state, market)', 'isDead && bot === undefined'],
   ]),
   bug('timers are longer than configured', 5, 'after the latest moment promised', [
     ['core/dispatch', 'Math.round(timeoutMs', '30 + Math.round(timeoutMs'],
   ]),
   bug('a stop deletes whatever the policy says', 93, 'nobody asked it to delete', [
-    ['core/goal', 'goalAtEnd(state, market, bot, policy)', "goalAtEnd(state, market, bot, 'delete')"],
+    ['core/goal', 'goalAtEnd(state, market, policy)', "goalAtEnd(state, market, 'delete')"],
   ]),
   bug('a stop deletes the timer of a dead bot', 4, 'deleted the timer of a dead bot', [
     [
@@ -191,7 +191,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a delete leaves whatever is wanted by then', 27, 'after it had decided on it', [
     ['core/step', "'open' || at.monoMs < state.stalledMs", "'open'"],
     ['core/step', 'if (now.monoMs - state.wakeAtMs > LATE_MS) return false;', ''],
-    ['core/step', 'if (observeClocks(probe, now).length > 0) return false', 'observeClocks(probe, now)'],
+    ['core/step', 'if (observeClocks(ahead, now).length > 0) return false', 'observeClocks(ahead, now)'],
     ['core/step', MAY_DELETE, 'true'],
   ]),
   bug('a market that moves is deleted', 13, 'of what another daemon renews', [
