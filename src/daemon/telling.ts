@@ -49,8 +49,8 @@ export function createTelling(options: TellingOptions) {
     onDrop: () => metrics.logDropped.inc(),
   });
   const cancellations = createCancellations();
-  const operations = createOperations({ log, metrics, clock });
-  const levels = createLogLevels(clock, log, operations, levelOf(config));
+  const operations = createOperations(log, metrics, clock);
+  const levels = createLogLevels(log, clock);
   const notifying = createNotifying({
     clock,
     bases,
@@ -96,12 +96,20 @@ function levelOf({ log: { level } }: Config): LogLevel {
 }
 
 /** Which log level is in force: the configured one, or the one that an operator asked for. */
-function createLogLevels(clock: Clock, { logger }: Log, operations: Operations, configured: LogLevel) {
-  let usual = configured;
+export function createLogLevels({ logger, tell }: Log, clock: Clock) {
+  let usual = logger.level;
   let isSet = false;
   let cancel: Cancel = () => {};
+  /** Says so, in whichever of the two levels shows it. */
   function change(to: LogLevel, untilWallMs: number | null = null): void {
-    if (logger.level !== to || untilWallMs !== null) operations.setLogLevel(to, untilWallMs);
+    const from = logger.level;
+    if (from === to && untilWallMs === null) return;
+    const until =
+      untilWallMs === null ? 'from now on' : `until ${momentText(untilWallMs, clock.now().wallMs)}`;
+    const msg = `The log level is ${to} ${until}; it was ${from}.`;
+    if (!logger.isLevelEnabled('info')) logger.level = to;
+    tell({ level: 'info', event: 'log-level-changed', market: null, msg, fields: { from, to, untilWallMs } });
+    logger.level = to;
   }
   return {
     level: () => logger.level,
@@ -175,14 +183,6 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
   );
 }
 
-interface OperationsParts {
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'reloadSucceeded' | 'reloadFailed' | 'controlRefused'>;
-  readonly clock: Clock;
-}
-
-export type Operations = ReturnType<typeof createOperations>;
-
 const REFUSALS_QUIET_MS = 60_000;
 /** More mistakes than this are counted in the sentence; the line's fields have the first twenty. */
 const SAID_PROBLEMS = 5;
@@ -192,8 +192,7 @@ const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has 
 export type ReloadTrigger = keyof typeof TRIGGER;
 
 /** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
-export function createOperations({ log, metrics, clock }: OperationsParts) {
-  const { logger } = log;
+export function createOperations(log: Log, metrics: Metrics, clock: Clock) {
   let rejected: string | null = null;
   /** When a reason was said, and how often more since then. */
   const refusals = new Map<string, { readonly saidMs: number; more: number }>();
@@ -238,16 +237,6 @@ export function createOperations({ log, metrics, clock }: OperationsParts) {
       const others = more > 0 ? `, and ${more} more since the last line about it` : '';
       const text = `A request to the control listener was refused (${reason})${others}.`;
       say('control-refused', { reason, more }, text, 'warn');
-    },
-    /** Changes the level and says so, in whichever of the two levels shows it; Unix milliseconds of its end, or null. */
-    setLogLevel(to: LogLevel, untilWallMs: number | null): void {
-      const from = logger.level;
-      const { wallMs } = clock.now();
-      const until = untilWallMs === null ? 'from now on' : `until ${momentText(untilWallMs, wallMs)}`;
-      const isShownBefore = logger.isLevelEnabled('info');
-      if (!isShownBefore) logger.level = to;
-      say('log-level-changed', { from, to, untilWallMs }, `The log level is ${to} ${until}; it was ${from}.`);
-      if (isShownBefore) logger.level = to;
     },
   };
 }

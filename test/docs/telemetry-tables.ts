@@ -2,7 +2,7 @@ import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
-import { createOperations } from '../../src/daemon/telling.ts';
+import { createLogLevels, createOperations } from '../../src/daemon/telling.ts';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import type { Clock } from '../../src/ports.ts';
 import { describeNotice, type EventLine } from '../../src/telemetry/events.ts';
@@ -127,14 +127,14 @@ function eventTable(): string {
 function linesOfOperations(now: Instant): EventLine[] {
   const lines: EventLine[] = [];
   const clock: Clock = { now: () => now, after: () => () => {} };
-  const log = createLog({
+  const quiet = createLog({
     level: 'info',
     format: 'json',
     clock,
     write: (bytes, done) => setImmediate(() => done(null, bytes.length)),
   });
-  const tell = (line: EventLine) => void lines.push(line);
-  const operations = createOperations({ clock, log: { ...log, tell }, metrics: metricsOf() });
+  const log = { ...quiet, tell: (line: EventLine) => void lines.push(line) };
+  const operations = createOperations(log, metricsOf(), clock);
   operations.commanded({
     command: 'disarm',
     markets: ['BTC_USDT'],
@@ -150,6 +150,6 @@ function linesOfOperations(now: Instant): EventLine[] {
   operations.acknowledged(['BTC_USDT']);
   operations.controlListening('unix:/run/killswitchd/control.sock');
   operations.controlRefused('foreign_origin');
-  operations.setLogLevel('debug', now.wallMs + 600_000);
+  createLogLevels(log, clock).set('debug', 600_000);
   return lines;
 }

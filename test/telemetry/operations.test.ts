@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createOperations } from '../../src/daemon/telling.ts';
+import { createLogLevels, createOperations } from '../../src/daemon/telling.ts';
 import type { LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
@@ -28,7 +28,8 @@ function start(level: LogLevel = 'info') {
     metrics,
     figures,
     reloads,
-    operations: createOperations({ log, metrics, clock }),
+    operations: createOperations(log, metrics, clock),
+    levels: createLogLevels(log, clock),
   };
 }
 
@@ -92,9 +93,9 @@ test('where the control listener is and every change of the log level are said',
   const forged = 'x". Sender: "uid 0", as it says; over y';
   const command = { command: 'ack', markets: ['A'], reason: forged, sender: 'me', via: 'x' };
   daemon.operations.commanded(command);
-  daemon.operations.setLogLevel('debug', AT + 600_000);
+  daemon.levels.set('debug', 600_000);
   expect(daemon.log.logger.level).toBe('debug');
-  daemon.operations.setLogLevel('debug', null);
+  daemon.levels.set('info', null);
   const said = (await daemon.lines()).map(
     ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
   );
@@ -103,7 +104,7 @@ test('where the control listener is and every change of the log level are said',
     "info operator-command: An operator's command: trip, all markets. No reason was given. The sender does not say who it is; over x.",
     `info operator-command: An operator's command: ack A. Reason: ${JSON.stringify(forged)}. Sender: "me", as it says; over x.`,
     'info log-level-changed: The log level is debug until 11:16:40 UTC (in 10 min); it was info.',
-    'info log-level-changed: The log level is debug from now on; it was debug.',
+    'info log-level-changed: The log level is info from now on; it was debug.',
   ]);
 });
 
@@ -112,7 +113,7 @@ test.each([
   ['error', 'info'],
 ] as const)('a change from %s to %s is a line whichever of the two would hide it', async (from, to) => {
   const quiet = start(from);
-  quiet.operations.setLogLevel(to, null);
+  quiet.levels.set(to, null);
   expect(await quiet.lines()).toMatchObject([{ event: 'log-level-changed', from, to }]);
   expect(quiet.log.logger.level).toBe(to);
 });
