@@ -22,8 +22,8 @@ interface Saying {
   readonly base: (index: number) => string;
 }
 
-type Kind = Notice['kind'];
-type Of<K extends Kind> = Extract<Notice, { kind: K }>;
+export type Kind = Notice['kind'];
+export type Of<K extends Kind> = Extract<Notice, { kind: K }>;
 
 /** Every purpose of a request, bot state and end of a removed market is a key here: metrics read them off these. */
 export const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;

@@ -3,7 +3,7 @@ import { FAILURE_REASONS, type Purpose } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
 import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/view.ts';
 import { LOG_LEVELS } from '../ports.ts';
-import { BOT, PURPOSE, REMOVED } from './events.ts';
+import { BOT, type Kind, type Of, PURPOSE, REMOVED } from './events.ts';
 import { NOTIFY_WHATS } from './notifications.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -20,8 +20,6 @@ const LEFT_OUT = /^nodejs_(eventloop_lag_|active_\w+_total$)/;
 
 /** Node's sampling of the loop's delay wakes the process a hundred times a second: one sample an hour is asked for. */
 const SAMPLE_EVERY_MS = 3_600_000;
-
-type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
 
 export const BOT_STATES = Object.keys(BOT) as readonly BotSnapshot['state'][];
 
@@ -135,15 +133,15 @@ export interface Seen {
   readonly counts: ReadonlyMap<string, BotCounts>;
 }
 
-/** What is counted of a configured bot. */
-export interface BotCounts {
-  beats: number;
-  refused: number;
+/** What is counted of a configured bot: `changes` is how often it came into each state. */
+export const createBotCounts = () => ({
+  beats: 0,
+  refused: 0,
   /** On the monotonic clock; null before its first beat. */
-  lastBeatMs: number | null;
-  /** How often it came into each state. */
-  readonly changes: Map<string, number>;
-}
+  lastBeatMs: null as number | null,
+  changes: new Map<BotSnapshot['state'], number>(),
+});
+type BotCounts = ReturnType<typeof createBotCounts>;
 
 /**
  * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
@@ -181,7 +179,7 @@ type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, v
 
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
   const counts = new Map<string, ((notice: never) => void)[]>();
-  const on = <K extends Notice['kind']>(kind: K, count: (notice: Of<K>) => void): void =>
+  const on = <K extends Kind>(kind: K, count: (notice: Of<K>) => void): void =>
     void counts.set(kind, [...(counts.get(kind) ?? []), count]);
   const described = <L extends string>(name: Name, labelNames: L[]) => {
     return { name: `killswitch_${name}`, help: MEANING[name], labelNames, registers: [registry] };
@@ -231,7 +229,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     /** Every combination of label values that is known from the start begins with 0. */
     counter,
     histogram,
-    counted: <K extends Notice['kind'], L extends string = never>(
+    counted: <K extends Kind, L extends string = never>(
       kind: K,
       name: Name,
       labels = {} as Labels<L>,

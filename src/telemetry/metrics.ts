@@ -3,7 +3,7 @@ import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
-import { type BotCounts, declareFamilies, type Seen } from './families.ts';
+import { createBotCounts, declareFamilies, type Seen } from './families.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
@@ -94,9 +94,8 @@ export function createMetrics(options: MetricsOptions) {
 }
 
 /** Bots that are new begin with 0; those that have left lose their series. */
-function countsOf(bots: readonly string[], before: ReadonlyMap<string, BotCounts> = new Map()) {
-  const none = (): BotCounts => ({ beats: 0, refused: 0, changes: new Map(), lastBeatMs: null });
-  return new Map(bots.map((bot) => [bot, before.get(bot) ?? none()]));
+function countsOf(bots: readonly string[], before: Seen['counts'] = new Map()): Seen['counts'] {
+  return new Map(bots.map((bot) => [bot, before.get(bot) ?? createBotCounts()]));
 }
 
 async function render(registry: Registry, clock: Clock, open: boolean): Promise<Buffer> {

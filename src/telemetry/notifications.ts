@@ -3,7 +3,7 @@ import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel } from '../ports.ts';
 import { isoTime, listed } from '../util/text.ts';
-import { describeNotice, levelOf } from './events.ts';
+import { describeNotice, type Kind, levelOf } from './events.ts';
 import type { Log } from './log.ts';
 
 export const NOTIFY_WHATS = ['message', 'ping'] as const;
@@ -36,22 +36,16 @@ const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = { retries: 65, minTimeout: 1000, maxTimeout: 60_000, randomize: true, unref: true } as const;
 
-type Kind = Notice['kind'];
-/** What somebody without a monitoring system wants to hear of: always, and where the log has it as a warning or an error. */
-const NEWS: ReadonlySet<Kind> = new Set<Kind>(['accepted-again', 'authorised-again', 'outage-ended']);
-const BAD_NEWS: ReadonlySet<Kind> = new Set<Kind>([
-  ...(['overdue', 'lapsed', 'fired', 'tripped', 'refused', 'unauthorised', 'outage-began'] as const),
-  ...(['bot', 'removed', 'deleted', 'stopped'] as const),
-]);
-
 /** Each of these ends what another one of them began: the last one is told last, in its own words. */
 const TURNS: ReadonlySet<string> = new Set<Kind>([
-  ...NEWS,
   ...(['refused', 'unauthorised', 'outage-began'] as const),
+  ...(['accepted-again', 'authorised-again', 'outage-ended'] as const),
 ]);
+const BAD_NEWS: Kind[] = ['overdue', 'lapsed', 'fired', 'tripped', 'bot', 'removed', 'deleted', 'stopped'];
 
+/** What somebody without a monitoring system wants to hear of. */
 function isWorthTelling(notice: Notice): boolean {
-  return NEWS.has(notice.kind) || (BAD_NEWS.has(notice.kind) && levelOf(notice) !== 'info');
+  return TURNS.has(notice.kind) || (BAD_NEWS.includes(notice.kind) && levelOf(notice) !== 'info');
 }
 
 /** The body of a post. `name`: what the daemon is called. */
