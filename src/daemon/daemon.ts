@@ -1,16 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { createBeats } from '../liveness/beats.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
 import { createHttpEvidence } from '../liveness/http.ts';
-import {
-  createProcessEvidence,
-  type LookAtProcess,
-  lastWord,
-  type ProcessEvidence,
-} from '../liveness/process.ts';
+import { createProcessEvidence, type LookAtProcess } from '../liveness/process.ts';
 import type { Looking } from '../liveness/rounds.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
@@ -146,24 +141,15 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
   const probeEveryMs = () => guarded().liveness.probeEverySeconds * 1000;
   const looking: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
   const placesOf = (key: 'file' | 'url') => () => placesOfBots(guarded(), key);
-  const botsHere = () => botsOf(guarded().markets);
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
-  let child: Pick<ProcessEvidence, 'began' | 'ended'> = {
-    began() {},
-    ended(code) {
-      for (const bot of botsHere()) guard.keeper.hear(bot, lastWord(code), 0);
-    },
-  };
+  const watched = mode === 'process' ? look : null;
+  const child = createProcessEvidence({ ...looking, bots: () => botsOf(guarded().markets), look: watched });
+  evidence.push(child);
   if (mode === 'file')
     evidence.push(createFileEvidence({ ...looking, files: placesOf('file'), look: createFileLook() }));
   if (mode === 'http') {
     const open = (url: string) => openHttpProber(clock, url);
     evidence.push(createHttpEvidence({ ...looking, urls: placesOf('url'), open }));
-  }
-  if (mode === 'process') {
-    const watched = createProcessEvidence({ ...looking, bots: botsHere, look });
-    evidence.push(watched);
-    child = watched;
   }
   let ends: readonly Cancel[] = [];
   const unwatch = () => {
@@ -228,15 +214,12 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
+const LIMITS = '/proc/self/limits';
 
 /** What each listener may have, so that renewals never want for a descriptor; undefined where there is no lack. */
 function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
-  let limit: number;
-  try {
-    limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
-  } catch {
-    return undefined;
-  }
+  const limits = existsSync(LIMITS) ? readFileSync(LIMITS, 'latin1') : '';
+  const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
   // A bot with a URL has a connection, and one that is being opened.
   const shared = limit - RESERVED - 2 * botsOf(fleet).length;
   // `localhost` may be two addresses.

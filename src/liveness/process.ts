@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { BotWord } from '../core/events.ts';
 import type { Evidence, Hear } from '../ports.ts';
 import { createProblems, type Looking, startRounds } from './rounds.ts';
 
@@ -17,14 +16,15 @@ export type LookAtProcess = (pid: number, done: (seen: ProcessState | null) => v
 export interface ProcessEvidenceOptions extends Looking {
   /** All bots of the configuration in force: they share the one child. */
   readonly bots: () => readonly string[];
-  readonly look: LookAtProcess;
+  /** Null where its end alone counts. */
+  readonly look: LookAtProcess | null;
 }
 
 /** Evidence by a child process, and what its parent must tell of it. */
 export interface ProcessEvidence extends Evidence {
   /** The child was started. */
   readonly began: (pid: number) => void;
-  /** The child has ended: nothing that is still heard of its number counts. */
+  /** The child has ended, by a signal where `code` is null: nothing that is still heard of its number counts. */
   readonly ended: (code: number | null) => void;
 }
 
@@ -40,11 +40,6 @@ const STOPPED: ReadonlySet<string> = new Set(['T', 't']);
 /** Dead, and waiting for somebody to ask how they ended. */
 export const GONE: ReadonlySet<string> = new Set(['Z', 'X']);
 
-/** What the end of a bot's process says: exit code 0 is a goodbye; anything else, and a signal (null), is a failure. */
-export function lastWord(code: number | null): BotWord {
-  return code === 0 ? 'goodbye' : 'fail';
-}
-
 /**
  * Evidence by the state of a child process. A look that finds it running dates a beat to when the look was begun. It
  * tells nothing about what the process does: a loop that hangs looks alive. At most one look is under way.
@@ -57,7 +52,7 @@ export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessE
 
   function lookAtChild(): void {
     const seen = child;
-    if (seen === null || seen.busy || listener === null) return;
+    if (look === null || seen === null || seen.busy || listener === null) return;
     const begunMs = clock.now().monoMs;
     seen.busy = true;
     look(seen.pid, (found) => {
@@ -75,9 +70,9 @@ export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessE
   return {
     start(hear) {
       listener = hear;
-      const cancel = startRounds(clock, probeEveryMs, lookAtChild);
+      const cancel = look === null ? null : startRounds(clock, probeEveryMs, lookAtChild);
       return () => {
-        cancel();
+        cancel?.();
         listener = null;
       };
     },
@@ -89,7 +84,7 @@ export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessE
     ended(code) {
       if (child === null) return;
       child = null;
-      for (const bot of bots()) listener?.(bot, lastWord(code), 0);
+      for (const bot of bots()) listener?.(bot, code === 0 ? 'goodbye' : 'fail', 0);
     },
   };
 }
