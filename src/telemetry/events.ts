@@ -40,7 +40,6 @@ export const BOT = {
   failed: 'has failed: its timers are no longer renewed',
 } as const;
 
-/** How loud each kind of notice is. */
 const LEVELS: { readonly [K in Kind]: EventLevel | ((notice: Of<K>) => EventLevel) } = {
   ...all('error', 'overdue', 'lapsed', 'fired', 'refused', 'unauthorised'),
   ...all('warn', 'altered', 'throttled', 'stall', 'tripped'),
@@ -71,7 +70,6 @@ const CODES: { readonly [K in Kind]?: (notice: Of<K>) => string } = {
   pinged: (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
 };
 
-/** One sentence for each kind of notice. */
 const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => string } = {
   attempt: (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`,
   renewed: (n, { at }) =>
@@ -278,7 +276,6 @@ export const REMOVED = {
     'unless a delete whose answer was lost came first.',
 } as const;
 
-/** Which markets a reload touched. */
 function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
   const touched = Object.entries({ added, changed, removed }).filter(([, markets]) => markets.length > 0);
   const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
@@ -306,7 +303,6 @@ const LEFT: readonly (readonly [why: LeftArmed['why'], before: string, after: st
   ['policy', 'Left armed on purpose', 'The orders are cancelled by then unless somebody renews the timer.'],
 ];
 
-/** What a stop left behind at the exchange, and until when. */
 function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
   const parts = LEFT.flatMap(([why, before, after]) => {

@@ -1,7 +1,7 @@
 import { write as writeFd } from 'node:fs';
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
+import type { Cancel, Clock, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { within } from '../util/pace.ts';
 import { hideSecrets, isoTime, listed, plain, REDACTED, timeOfDay } from '../util/text.ts';
 import { describeLeft, describeNotice, type EventLine, levelOf } from './events.ts';
@@ -141,8 +141,7 @@ type Sink = ReturnType<typeof createSink>;
 
 /** A bounded queue of lines before an output that may be slow, full or gone. One write is on its way at a time. */
 export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
-  const waiting: string[] = [];
-  let waitingChars = 0;
+  let waiting = '';
   let writing: Promise<void> | null = null;
   let cancelPause: Cancel = () => {};
   let isGone = false;
@@ -157,14 +156,15 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
     isGone = true;
     writing = null;
     cancelPause();
-    for (const _line of waiting.splice(0)) drop();
+    for (const _lineEnd of waiting.matchAll(/\n/g)) drop();
+    waiting = '';
   };
   const writeOnce = (bytes: Uint8Array) =>
     new Promise<Written>((resolve) => write(bytes, (...written) => resolve(written)));
   const writeWaiting = async (): Promise<void> => {
     while (waiting.length > 0) {
-      let bytes = Buffer.from(waiting.splice(0).join(''));
-      waitingChars = 0;
+      let bytes = Buffer.from(waiting);
+      waiting = '';
       while (bytes.length > 0) {
         const [error, taken] = await writeOnce(bytes);
         if (isGone) return;
@@ -187,9 +187,8 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
   return {
     /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
     write(line: string): void {
-      if (isGone || waitingChars + line.length > LIMIT_CHARS) return drop();
-      waiting.push(line);
-      waitingChars += line.length;
+      if (isGone || waiting.length + line.length > LIMIT_CHARS) return drop();
+      waiting += line;
       writing ??= writeWaiting();
     },
     /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
@@ -215,8 +214,6 @@ interface Flood {
   lines: number;
   more: EventLine[];
 }
-
-const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
 
 /**
  * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
@@ -266,7 +263,7 @@ function repeatsOf(more: readonly EventLine[]): EventLine {
   const markets = more.flatMap(({ market }) => market ?? []);
   const named = markets.length > 0 ? `: ${listed(markets)}` : '';
   return {
-    level: LOUDNESS.find((level) => more.some((line) => line.level === level)) ?? 'info',
+    level: (['error', 'warn'] as const).find((level) => more.some((line) => line.level === level)) ?? 'info',
     event: 'repeats',
     market: null,
     msg: `${of}: ${length} more lines of it within ${BURST_WINDOW_MS / 1000} s${named}.`,

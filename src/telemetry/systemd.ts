@@ -70,7 +70,6 @@ export function createSupervision(options: {
     reloaded: (): void => {
       if (stage === 'running') tell(['READY=1'], describeStatus(view()));
     },
-    /** The stop begins. */
     stopping: (): void => {
       if (stage === 'stopping' || stage === 'stopped') return;
       stage = 'stopping';
