@@ -1,5 +1,5 @@
 import { write as writeFd } from 'node:fs';
-import { type DestinationStream, type Logger, pino, symbols } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { within } from '../util/pace.ts';
@@ -8,11 +8,9 @@ import { describeLeft, describeNotice, type EventLine, levelOf } from './events.
 import { openNonBlocking, openStdout } from './output.ts';
 
 type LogFormat = 'auto' | 'json' | 'journal' | 'text';
-/** The priorities of syslog by pino's level numbers, as journald reads them off the start of a line. */
-const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
-const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
-
-const ERROR_LEVEL = 50;
+/** The priorities of syslog, as journald reads them off the start of a line. */
+const PRIORITY = { fatal: '<2>', error: '<3>', warn: '<4>', info: '<6>', debug: '<7>' } as const;
+const TEXT_LEVEL = { fatal: 'FATAL  ', error: 'ERROR  ', warn: 'warning  ', info: '', debug: '' } as const;
 
 /** A person reads no more of the recent events. */
 const MOST_RECENT = 100;
@@ -39,7 +37,7 @@ export interface LogOptions {
   readonly clock: Clock;
   /** Where the bytes go; standard output unless given. Without it errors go to standard error while they cannot. */
   readonly write?: Write;
-  readonly onLine?: (level: string) => void;
+  readonly onLine?: (level: LogLevel) => void;
   /** Told of each line that was dropped because the output is slow, full or gone. */
   readonly onDrop?: () => void;
   /** The secrets in use: should one turn up in a line after all, it is blotted out. */
@@ -50,12 +48,11 @@ export type Log = ReturnType<typeof createLog>;
 /** Its `level` may be set: it decides what is written from then on. What is counted elsewhere stays. */
 type LevelLogger = Logger & { level: LogLevel };
 
-/** Where pino leaves what a line was made of before it writes it. */
-interface MetadataStream extends DestinationStream {
-  readonly [symbols.needsMetadataGsym]: true;
-  lastLevel: number;
-  lastMsg?: string;
-  lastObj?: unknown;
+/** What is read of a line of pino, which is JSON. */
+interface Line {
+  readonly level: LogLevel;
+  readonly event?: string;
+  readonly msg?: string;
 }
 
 /** A log that neither blocks nor throws, however slow or gone its reader is. */
@@ -73,24 +70,21 @@ export function createLog(options: LogOptions) {
   });
   /** Standard error, opened when it is needed for the first time. */
   let errors: Sink | null = null;
-  const lineOf = (json: string, { lastLevel, lastMsg, lastObj }: MetadataStream): string => {
+  const lineOf = (json: string, { level, event, msg = '' }: Line): string => {
     if (format === 'json') return json;
-    const said = plain(lastMsg ?? '');
-    if (format === 'text') return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[lastLevel] ?? ''}${said}\n`;
+    if (format === 'text') return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[level]}${plain(msg)}\n`;
     // journald keeps the time itself; the code is for searches.
-    const { event } = (lastObj ?? {}) as { readonly event?: unknown };
-    const code = typeof event === 'string' ? `${event}: ` : '';
-    return `${JOURNAL_PRIORITY[lastLevel] ?? '<7>'}${code}${said}\n`;
+    return `${PRIORITY[level]}${event === undefined ? '' : `${event}: `}${plain(msg)}\n`;
   };
-  const stream: MetadataStream = {
-    [symbols.needsMetadataGsym]: true,
-    lastLevel: 30,
+  const stream: DestinationStream = {
     write(json) {
-      onLine?.(pino.levels.labels[stream.lastLevel] ?? 'info');
-      const shown = lineOf(json, stream).replaceAll(SECRET_FIELDS, `$1"${REDACTED}"`);
+      const made = JSON.parse(json) as Line;
+      onLine?.(made.level);
+      const shown = lineOf(json, made).replaceAll(SECRET_FIELDS, `$1"${REDACTED}"`);
       const line = hideSecrets(shown, secrets());
       sink.write(line);
-      if (write !== undefined || stream.lastLevel < ERROR_LEVEL || !sink.isFailing()) return;
+      const isError = made.level === 'error' || made.level === 'fatal';
+      if (write !== undefined || !isError || !sink.isFailing()) return;
       errors ??= createSink({ clock, write: writerTo(openNonBlocking(2)), onDrop: () => {} });
       errors.write(line);
     },
