@@ -1,10 +1,11 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
+import { within } from '../util/pace.ts';
 import { isLoopback, isRecord } from '../util/text.ts';
 import { formatDecimal, readDecimal } from './decimal.ts';
 import type { EventLog } from './event-log.ts';
@@ -75,7 +76,7 @@ function mayControl({ raw, headers }: FastifyRequest, token: string | null): boo
   if (headers.origin !== undefined) return false;
   if (isLoopback(raw.socket.remoteAddress ?? '')) return true;
   const [, shown = ''] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
-  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const digest = (text: string) => hash('sha256', text, 'buffer');
   return token !== null && timingSafeEqual(digest(shown), digest(token));
 }
 
@@ -306,12 +307,10 @@ function fail(reply: FastifyReply, status: number, error: string): FastifyReply 
 /** Resolves when an event later than `since` has happened, or after `waitMs`. */
 async function nextEvent(log: EventLog, clock: Clock, since: number, waitMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const cancelWait = clock.after(waitMs, resolve);
   const unsubscribe = log.subscribe(({ seq }) => {
     if (seq > since) resolve();
   });
-  await promise;
-  cancelWait();
+  await within(clock, waitMs, promise);
   unsubscribe();
 }
 
