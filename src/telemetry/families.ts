@@ -124,12 +124,7 @@ export interface Seen {
   /** Unix milliseconds of when the snapshot was taken. */
   readonly wallMs: number;
   /** This daemon's part of the markets: how many are its own, and of all shards together. */
-  readonly shard: {
-    readonly index: number;
-    readonly count: number;
-    readonly markets: number;
-    readonly fleet: number;
-  };
+  readonly shard: Readonly<Record<'index' | 'count' | 'markets' | 'fleet', number>>;
   readonly counts: ReadonlyMap<string, BotCounts>;
 }
 

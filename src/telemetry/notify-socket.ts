@@ -3,20 +3,19 @@ import { fstatSync, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 /** Sends messages to the service manager. Never blocks and never throws. */
-export interface ServiceManager {
+interface Courier {
   /** Sends one message, lines of `NAME=value`. What cannot be sent is dropped, and said to `failed`. */
   readonly tell: (message: string, failed: (problem: string) => void) => void;
   /** For the end: resolves once nothing waits to be sent. Never rejects. */
   readonly told: () => Promise<void>;
-  /** It ends the process when it heard no `WATCHDOG=1` for this long; null where it does not watch. */
-  readonly watchdogMs: number | null;
-  /** CLOCK_MONOTONIC in microseconds, as the manager reads it. */
-  readonly monotonicUs: () => bigint;
 }
 
-export interface ProcessFacts {
+export type ServiceManager = NonNullable<ReturnType<typeof findServiceManager>>;
+
+interface ProcessFacts {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
+  /** CLOCK_MONOTONIC in microseconds, as the manager reads it. */
   readonly monotonicUs: () => bigint;
 }
 
@@ -35,13 +34,13 @@ const FIRST_FD = 3;
  * message, and the message comes from this process. Without it, the program systemd-notify is started for each message,
  * which takes the loop 2 ms in a small process and 15 ms in one of 250 MB.
  */
-export function findServiceManager(facts: ProcessFacts): ServiceManager | null {
-  const { env, pid, monotonicUs } = facts;
+export function findServiceManager({ env, pid, monotonicUs }: ProcessFacts) {
   const descriptor = findDescriptor(env, pid);
   const socket = env['NOTIFY_SOCKET'];
   if (descriptor === null && (socket === undefined || socket === '')) return null;
   return {
     ...(descriptor === null ? createCommand(env) : createSocket(descriptor)),
+    /** It ends the process when it heard no `WATCHDOG=1` for this long; null where it does not watch. */
     watchdogMs: watchdogOf(env, pid),
     monotonicUs,
   };
@@ -64,8 +63,6 @@ function watchdogOf(env: ProcessFacts['env'], pid: number): number | null {
   if ((watched !== undefined && watched !== String(pid)) || !(us > 0)) return null;
   return us / 1000;
 }
-
-type Courier = Pick<ServiceManager, 'tell' | 'told'>;
 
 function createSocket(descriptor: number): Courier {
   return {
