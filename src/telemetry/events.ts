@@ -1,15 +1,11 @@
 import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspension } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
-import type { EventLevel } from '../ports.ts';
+import type { EventLevel, RecentEvent } from '../ports.ts';
 import { counted, isoTime, listed } from '../util/text.ts';
 
-/** A notice as one line of the log, or one row of the recent events. */
-export interface EventLine {
-  readonly level: EventLevel;
-  /** Stable code, kebab-case: what alerts and searches hold on to. */
-  readonly event: string;
-  readonly market: string | null;
+/** A notice as a line of the log. `event`: a stable code, kebab-case: what alerts and searches hold on to. */
+export interface EventLine extends Pick<RecentEvent, 'level' | 'event' | 'market'> {
   /** A plain sentence. */
   readonly msg: string;
   /** The numbers of the notice under its own names. */

@@ -1,7 +1,7 @@
 import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock, EventLevel } from '../ports.ts';
+import type { Cancel, Clock, RecentEvent } from '../ports.ts';
 import { isoTime, listed } from '../util/text.ts';
 import { describeNotice, type Kind, levelOf } from './events.ts';
 import type { Log } from './log.ts';
@@ -11,12 +11,7 @@ export type NotifyWhat = (typeof NOTIFY_WHATS)[number];
 type NotifyFormat = 'json' | 'slack' | 'telegram';
 
 /** What one post says: one event, and all that happened of its kind since the last post. */
-export interface Message {
-  readonly event: string;
-  readonly level: EventLevel;
-  /** Unix milliseconds: when what the text says happened. */
-  readonly atWallMs: number;
-  readonly text: string;
+export interface Message extends Omit<RecentEvent, 'market'> {
   /** Those that are named; at most `MOST_MARKETS`. */
   readonly markets: readonly string[];
   readonly count: number;
