@@ -117,14 +117,11 @@ async function startEmbedded(clock: Clock, pair: { readonly key: string; readonl
   const listen = { host: '127.0.0.1', port: 0 };
   const exchange = { keys: [{ ...pair, account: 'main' as const }] };
   const server = await startSimulatedServer({ clock, listen, exchange, orders: DEMO_ORDERS });
-  return {
-    url: server.url,
-    close: () => server.close(),
-    narrate({ logger }: Log): void {
-      const say = (line: string) => logger.info({ event: 'exchange-said' }, `Exchange: ${line}`);
-      server.exchange.log.subscribe(createNarrator(say));
-    },
+  const narrate = ({ logger }: Log) => {
+    const say = (line: string) => logger.info({ event: 'exchange-said' }, `Exchange: ${line}`);
+    server.exchange.log.subscribe(createNarrator(say));
   };
+  return { ...server, narrate };
 }
 
 interface Parts extends DaemonOptions, Running {}

@@ -69,13 +69,9 @@ export function createGuard(options: GuardOptions) {
   const { config, clock, bases, secrets, telling } = options;
   const { observers, log } = telling;
   let settings = toCoreSettings(config, bases);
-  const { nonce, connections, requestLifetimeMs } = settings;
   const exchange = createExchange({
-    bases,
+    ...settings,
     clock,
-    nonce,
-    connections,
-    requestLifetimeMs,
     allowPlainHttp: config.exchange.allowPlainHttp,
     credentials: secrets.credentials,
     hidden: secrets.all,
