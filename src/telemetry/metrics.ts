@@ -1,4 +1,4 @@
-import { Histogram, type Metric, Registry, type RegistryContentType } from 'prom-client';
+import { type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
@@ -116,9 +116,8 @@ async function* linesOf(metric: Metric, open: boolean): AsyncGenerator<string> {
   const { values, ...described } = await metric.get();
   const isCounter = String(described.type) === 'counter';
   const name = open && isCounter ? described.name.replace(/_total$/, '') : described.name;
-  const pieceLines = metric instanceof Histogram ? Number.POSITIVE_INFINITY : PIECE_LINES;
-  for (let start = 0; start === 0 || start < values.length; start += pieceLines) {
-    const some = { ...described, name, values: values.slice(start, start + pieceLines) };
+  for (let start = 0; start === 0 || start < values.length; start += PIECE_LINES) {
+    const some = { ...described, name, values: values.slice(start, start + PIECE_LINES) };
     const writer = new Registry<RegistryContentType>();
     if (open) writer.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     writer.registerMetric({ name, get: async () => some } as never);
