@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
@@ -211,12 +211,15 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
-const LIMITS = '/proc/self/limits';
 
 /** What each listener may have, so that renewals never want for a descriptor; undefined where there is no lack. */
 function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
-  const limits = existsSync(LIMITS) ? readFileSync(LIMITS, 'latin1') : '';
-  const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
+  let limit: number;
+  try {
+    limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
+  } catch {
+    return undefined;
+  }
   // A bot with a URL has a connection, and one that is being opened.
   const shared = limit - RESERVED - 2 * botsOf(fleet).length;
   // `localhost` may be two addresses.
