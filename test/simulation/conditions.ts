@@ -168,7 +168,10 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
     changedMs > nowMs - longestMs - UNSEEN_MS
       ? 1
       : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan));
-  return longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs) < survivedMs;
+  const feltMs = longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs);
+  // With fewer connections than the cadence needs, each market waits for those before it after an outage.
+  const isScarce = plan.nonce === 'window' && !keepsCadence(plan);
+  return feltMs === 0 || (!isScarce && feltMs < survivedMs);
 }
 
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {
