@@ -169,9 +169,12 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
       ? 1
       : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan));
   const feltMs = longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs);
-  // With fewer connections than the cadence needs, each market waits for those before it after an outage.
-  const isScarce = plan.nonce === 'window' && !keepsCadence(plan);
-  return feltMs === 0 || (!isScarce && feltMs < survivedMs);
+  return feltMs === 0 || (!isScarce(plan) && feltMs < survivedMs);
+}
+
+/** With fewer connections than the cadence needs, each market waits for those before it after an outage. */
+export function isScarce(plan: Plan): boolean {
+  return plan.nonce === 'window' && !keepsCadence(plan);
 }
 
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {

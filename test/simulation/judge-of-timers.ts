@@ -1,7 +1,7 @@
 import type { Purpose } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreView, MarketView } from '../../src/core/view.ts';
-import { isQuiet, PLENTY_REQUESTS } from './conditions.ts';
+import { isQuiet, isScarce, PLENTY_REQUESTS } from './conditions.ts';
 import {
   BUDGET_MS,
   type Court,
@@ -224,6 +224,7 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
     plan.onStale === 'trip' &&
     plan.daemons.length === 1 &&
     plan.budgetRequests >= PLENTY_REQUESTS &&
+    !isScarce(plan) &&
     timeoutMs > TRIP_SECONDS * 1000 &&
     owner === by &&
     by.stoppingMs === null &&
