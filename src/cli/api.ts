@@ -6,27 +6,18 @@ import { checkLayer, DEFAULTS } from '../config/validate.ts';
 import { type CallOptions, type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
-import { AMOUNT_UNITS } from '../exchange/schemas.ts';
+import { AMOUNT_UNITS, type StockMarketOrderRequest, type WithdrawPayRequest } from '../exchange/schemas.ts';
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse, onStop } from './edge.ts';
 import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
-import { type Column, layOut, paint } from './terminal.ts';
+import { layOut, paint } from './terminal.ts';
 
 type Flags = Given<'config' | 'baseUrl' | 'accessTokenFile' | 'amountIn', 'list' | 'yes' | 'json'>;
 
 /** More than any request of the API is long. */
 const MOST_BYTES = 64 * 1024;
-
-/** The arguments of a method of the client, which checks them itself. */
-type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
-
-async function replyOf(client: Client, name: OperationName, given: unknown, signal: AbortSignal) {
-  if (name === 'ping') return { latencyMs: Math.round((await client.ping()) * 1000) / 1000 };
-  const method = client[name] as (request: unknown, options: CallOptions) => Promise<unknown>;
-  return method(given, { signal });
-}
 
 /** `api OPERATION [JSON]`: one call of the API; prints the reply, without key, secret and token, as JSON. */
 export function register(program: Command, edge: Edge): void {
@@ -56,20 +47,22 @@ async function call(named: string | undefined, json: string, flags: Flags, edge:
     const name = readName(named);
     const { authentication, effect }: Operation = OPERATIONS[name];
     const given = await readArguments(name, json, flags.amountIn, edge);
-    const { secrets, ...access } = await findAccess(authentication, flags, edge.env);
+    const { secrets, base, ...access } = await findAccess(authentication, flags, edge.env);
     // The exchange may repeat what it was shown.
     hide = (text) => hideSecrets(text, secrets);
-    for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
-    client = createClient({ ...access, clock: edge.clock });
+    if (isPlainAndRemote(base)) edge.err(`api: ${warningOfPlainHttp(base)}`);
+    client = createClient({ ...access, bases: [base], clock: edge.clock });
     const stopping = new AbortController();
     if (effect === 'moves-money') {
-      const at = access.bases.join();
       if (flags.yes !== true)
-        throw misuse(`${describeMove(name, given)} at ${at}; add --yes to do it, nothing was sent`);
+        throw misuse(`${describeMove(name, given)} at ${base}; add --yes to do it, nothing was sent`);
       // Who interrupts an order must be told that it may have been carried out.
       onStop(edge, () => stopping.abort());
     }
-    print(await replyOf(client, name, given, stopping.signal));
+    // The client checks the arguments itself.
+    const method = client[name] as (request: unknown, options: CallOptions) => Promise<unknown>;
+    if (name === 'ping') print({ latencyMs: Math.round((await client.ping()) * 1000) / 1000 });
+    else print(await method(given, { signal: stopping.signal }));
     if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
   } catch (error) {
@@ -82,12 +75,12 @@ async function call(named: string | undefined, json: string, flags: Flags, edge:
 }
 
 function readName(text: string | undefined): OperationName {
-  const names = Object.keys(OPERATIONS);
+  const names = Object.keys(OPERATIONS) as OperationName[];
   const known = names.find((name) => name === text);
-  if (known !== undefined) return known as OperationName;
-  const allowed = `allowed: ${names.join(', ')}`;
-  if (text === undefined) throw misuse(`no operation is named; ${allowed}`);
-  throw misuse(`there is no operation ${JSON.stringify(text)}; ${allowed}${didYouMean(text, names)}`);
+  if (known !== undefined) return known;
+  const found =
+    text === undefined ? 'no operation is named' : `there is no operation ${JSON.stringify(text)}`;
+  throw misuse(`${found}; allowed: ${names.join(', ')}${didYouMean(text ?? '', names)}`);
 }
 
 async function readArguments(name: OperationName, json: string, amountIn: string | undefined, edge: Edge) {
@@ -120,10 +113,10 @@ function parse(text: string): unknown {
 /** What a call that moves money would do. Throws an ArgumentError where its arguments are not allowed. */
 function describeMove(name: OperationName, given: unknown): string {
   if (name === 'withdrawPay') {
-    const { amount, ticker, address } = checkArguments(name, given as Asked<'withdrawPay'>);
+    const { amount, ticker, address } = checkArguments(name, given as WithdrawPayRequest);
     return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
   }
-  const order = checkArguments(name, given as Asked<'createStockMarketOrder'>);
+  const order = checkArguments(name, given as StockMarketOrderRequest);
   const { side, amount, amountIn, market } = order;
   const [base, quote] = market.split('_');
   const deal =
@@ -141,35 +134,31 @@ function list(flags: Flags, edge: Edge): void {
     return { name, method, path, authentication, limit, effect, movesMoney: effect === 'moves-money' };
   });
   if (flags.json === true) return edge.out(JSON.stringify(rows, null, 2));
-  const limitOf = (limit: Operation['limit']) =>
+  const limitOf = ({ limit }: Operation) =>
     limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`;
-  const columns: readonly Column<(typeof rows)[number]>[] = [
+  const lines = layOut(operations, Number.POSITIVE_INFINITY, [
     ['operation', {}, ({ name }) => name],
     ['request', {}, ({ method, path }) => `${method} ${path}`],
-    ['limit', {}, ({ limit }) => limitOf(limit)],
+    ['limit', {}, limitOf],
     ['effect', {}, ({ effect }) => effect.replace('-', ' ')],
-  ];
-  for (const line of layOut(rows, columns, Number.POSITIVE_INFINITY)) edge.out(paint(line, false));
+  ]);
+  for (const line of lines) edge.out(paint(line, false));
 }
 
-const REFUSED = 'the exchange refused what was asked, nothing was changed';
 const MAYBE = 'it may have been carried out all the same';
-
-type End = readonly [ExitCode, hint: string | null];
+const refused = (code = '') => `the exchange refused what was asked${code}, nothing was changed`;
 
 /** Exit code and hint by the kind of error; null where the message says all. */
-const ENDS: { readonly [name in ClientError['name']]?: End } = {
+const ENDS: { readonly [name in ClientError['name']]?: readonly [ExitCode, hint: string | null] } = {
   ArgumentError: [EXIT.usage, null],
   CredentialError: [EXIT.config, 'nothing was sent'],
   OrderMismatchError: [EXIT.internal, 'nothing was undone'],
   ProtocolError: [EXIT.internal, MAYBE],
-  PublicRefusedError: [EXIT.usage, REFUSED],
-  RefusedError: [EXIT.usage, REFUSED],
+  PublicRefusedError: [EXIT.usage, refused()],
+  RefusedError: [EXIT.usage, null],
   UnauthorisedError: [EXIT.refused, 'the exchange refuses the key, its permissions or the token'],
   UnknownOutcomeError: [EXIT.unconfirmed, null],
 };
-/** All others. The hint is given only where it is true. */
-const NOT_REACHED: End = [EXIT.unreachable, MAYBE];
 
 /** How a call failed, in a sentence and for programs, without a secret; throws other errors again. */
 function describeFailure(error: unknown) {
@@ -179,50 +168,43 @@ function describeFailure(error: unknown) {
   }
   if (!isClientError(error)) throw error;
   const { name, message } = error;
-  const [exitCode, said] = ENDS[name] ?? NOT_REACHED;
-  const hint = hintOf(error, said);
+  const [exitCode, usual] = ENDS[name] ?? [EXIT.unreachable, MAYBE];
+  let hint = usual;
+  if (error.name === 'RefusedError') hint = refused(` with code ${error.code}`);
+  else if (error.name === 'ArgumentError')
+    hint = error.argument === 'amountIn' ? 'name it with --amount-in or in the JSON' : null;
+  else if (usual === MAYBE && !error.maybeApplied) hint = null;
   const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
   // Its cause is in the message.
   return { exitCode, sentence, error: Object.assign({ name, message }, error, { cause: undefined }) };
 }
 
-function hintOf(error: ClientError, said: string | null): string | null {
-  if (error.name === 'ArgumentError')
-    return error.argument === 'amountIn' ? 'name it with --amount-in or in the JSON' : null;
-  if (error.name === 'RefusedError') return REFUSED.replace(',', ` with code ${error.code},`);
-  return said === null || (said === MAYBE && !error.maybeApplied) ? null : said;
-}
-
-const NOWHERE =
-  'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config';
-
 /** Base address, nonces, and the key or token that the operation needs; nothing else of the configuration is read. */
 async function findAccess(authentication: Operation['authentication'], flags: Flags, env: Edge['env']) {
-  const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG']);
-  const allowPlainHttp = values['allowPlainHttp'] === true;
-  const [written] = (values['baseUrls'] ?? []) as readonly string[];
+  const file = flags.config ?? env['KILLSWITCHD_CONFIG'];
+  const { values, place } =
+    file === undefined ? { values: {}, place: DEFAULTS.place } : await readUnchecked(file);
+  const layer = checkLayer('file', { exchange: values['exchange'] ?? {} }, place);
+  if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
+  const exchange = layer.values['exchange'] as Tree;
+  const allowPlainHttp = exchange['allowPlainHttp'] === true;
+  const [written] = (exchange['baseUrls'] ?? []) as readonly string[];
   const places = [
     { label: '--base-url', text: flags.baseUrl },
     { label: 'KILLSWITCHD_BASE_URL', text: env['KILLSWITCHD_BASE_URL'] },
     { label: place(['exchange', 'baseUrls', 0]).label, text: written },
   ];
-  const base = places.find(({ text }) => text !== undefined);
-  if (base?.text === undefined) throw misconfigured(NOWHERE);
-  const bases = [valid(base.label, checkBaseUrl(base.text, allowPlainHttp))];
-  const nonce = values['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
+  const { label, text } = places.find((one) => one.text !== undefined) ?? {};
+  if (label === undefined || text === undefined)
+    throw misconfigured(
+      'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
+    );
+  const base = valid(label, checkBaseUrl(text, allowPlainHttp));
+  const nonce = exchange['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
   const secrets = [pair.key, pair.secret, token];
-  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, secrets };
-}
-
-/** The section `exchange` of the file, checked; an empty one where no file is named. */
-async function readExchange(name: string | undefined) {
-  const { values, place } =
-    name === undefined ? { values: {}, place: DEFAULTS.place } : await readUnchecked(name);
-  const layer = checkLayer('file', { exchange: values['exchange'] ?? {} }, place);
-  if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
-  return { values: layer.values['exchange'] as Tree, place };
+  return { base, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, secrets };
 }
 
 function readToken(file: string | undefined): string {

@@ -138,7 +138,7 @@ function renderStatus(seen: StatusDocument, at: string, width: number, limit: nu
   return [
     ...describeDaemon(seen, at),
     '',
-    ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), width)),
+    ...(shown.length === 0 ? [] : layOut(shown, width, columnsOf(seen))),
     ...(leftOut === 0 ? [] : [toned(`${left}, in no worse state than these; --all shows them.`, 'idle')]),
     '',
     ...stop,

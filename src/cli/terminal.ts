@@ -30,7 +30,7 @@ const GAP = '  ';
 const LEAST = 10;
 
 /** Titles and rows: as many columns that say something as fit into `width`; the last are cut first. */
-export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): string[] {
+export function layOut<Row>(rows: readonly Row[], width: number, columns: readonly Column<Row>[]): string[] {
   let kept = columns
     .map(([title, { right, keep = Number.POSITIVE_INFINITY, cut }, textOf, toneOf]) => {
       const cells = rows.map((row) => ({ text: textOf(row), tone: toneOf?.(row) ?? null }));
