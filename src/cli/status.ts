@@ -52,8 +52,6 @@ export function register(program: Command, edge: Edge): void {
   });
 }
 
-type Look = Awaited<ReturnType<typeof lookAt>>;
-
 /** Asks for the status once; throws a `CommandError` where there is none to be had. */
 export async function lookAt(client: ControlClient) {
   const path = client.kind === 'web' ? '/api/v1/status' : '/v1/status';
@@ -73,21 +71,29 @@ export async function lookAt(client: ControlClient) {
  */
 async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promise<void> {
   onStop(edge, () => edge.exitNow(EXIT.ok));
-  const now = () => isoTime(edge.clock.now().wallMs);
-  const show =
-    json === true ? ({ text }: Look) => edge.out(text.trimEnd()) : showChanges(edge, now, client.at);
+  const tell = (text: string) => edge.out(`${isoTime(edge.clock.now().wallMs)} ${text}`.trimEnd());
+  let before: ReadonlyMap<string, string> = new Map();
+  /** Redraws the status on a terminal; elsewhere writes what is different from the last look, a line each. */
+  const show = ({ text, seen }: Awaited<ReturnType<typeof lookAt>>) => {
+    if (json === true) return edge.out(text.trimEnd());
+    if (edge.screen !== undefined) return redraw(seen, client.at, edge.screen, wantsColour(edge));
+    const facts = describeFacts(seen);
+    for (const [key, fact] of facts) if (before.get(key) !== fact) tell(fact);
+    for (const key of before.keys()) if (!facts.has(key)) tell(`${key}: no longer there`);
+    before = facts;
+  };
   let lost = false;
   for (let looks = 0; !edge.readerGone(); looks += 1) {
     try {
-      const seen = await lookAt(client);
-      if (lost && json !== true) edge.out(`${now()} The daemon answers again.`);
+      const look = await lookAt(client);
+      if (lost && json !== true) tell('The daemon answers again.');
       lost = false;
-      show(seen);
+      show(look);
     } catch (error) {
       if (!(error instanceof CommandError) || looks === 0) throw error;
       const text = `Lost the daemon: ${error.message}; goes on trying.`;
       if (!lost && json === true) edge.err(`killswitchd status: ${text}`);
-      else if (!lost) edge.out(`${now()} ${text}`);
+      else if (!lost) tell(text);
       lost = true;
     }
     await pause(edge.clock, EVERY_MS);
@@ -96,26 +102,11 @@ async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promis
 
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
 
-/** Redraws the status on a terminal; elsewhere writes what is different from the last look, a line each. */
-function showChanges(edge: Edge, now: () => string, at: string): (look: Look) => void {
-  const { screen } = edge;
-  if (screen !== undefined) {
-    return ({ seen }) => {
-      const { columns, rows } = screen.size();
-      const frame = renderStatus(seen, at, columns, 0).length;
-      const lines = renderStatus(seen, at, columns, Math.max(1, rows - frame - 2)).slice(0, rows - 1);
-      const painted = lines.map((line) => `${paint(line, wantsColour(edge), columns)}\n`);
-      screen.write(`${CLEAR_SCREEN}${painted.join('')}`);
-    };
-  }
-  let before: ReadonlyMap<string, string> = new Map();
-  return ({ seen }) => {
-    const facts = describeFacts(seen);
-    const changed = [...facts].filter(([key, fact]) => before.get(key) !== fact).map(([, fact]) => fact);
-    const gone = [...before.keys()].filter((key) => !facts.has(key)).map((key) => `${key}: no longer there`);
-    for (const text of [...changed, ...gone]) edge.out(`${now()} ${text}`.trimEnd());
-    before = facts;
-  };
+function redraw(seen: StatusDocument, at: string, screen: NonNullable<Edge['screen']>, colour: boolean) {
+  const { columns, rows } = screen.size();
+  const frame = renderStatus(seen, at, columns, 0).length;
+  const lines = renderStatus(seen, at, columns, Math.max(1, rows - frame - 2)).slice(0, rows - 1);
+  screen.write(`${CLEAR_SCREEN}${lines.map((line) => `${paint(line, colour, columns)}\n`).join('')}`);
 }
 
 const REASONS_SHOWN = 3;
@@ -165,24 +156,25 @@ function describeDaemon(seen: StatusDocument, at: string): string[] {
     ...shown.map((one) => toned(`Orders of ${one.market} ${sayCancelled(one, seen.now)}`, 'bad')),
     ...(seen.cancellationCount > shown.length ? [toned(`  and ${unnamed}`, 'bad')] : []),
     ...(seen.cancellationCount > 0 ? [advice] : []),
-    ...seen.bases.map(describeBase),
+    ...seen.bases.map((base) => {
+      const word = stateOfBase(base);
+      const ping = base.pingSeconds === null ? '' : `, ping ${seconds(base.pingSeconds)}`;
+      const why = base.lastProblem === null ? '' : `: ${base.lastProblem}`;
+      return `Exchange ${base.url}: ${toned(word, toneOf(word))}${word === 'up' ? ping : why}`;
+    }),
     `${sayCount(seen.markets.length, 'market')}${states.length === 0 ? '' : ': '}${states.join(', ')}`,
   ];
-}
-
-function describeBase(base: StatusDocument['bases'][number]): string {
-  const { url, pingSeconds, lastProblem } = base;
-  const word = stateOfBase(base);
-  const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
-  const why = lastProblem === null ? '' : `: ${lastProblem}`;
-  const more = word === 'up' ? ping : why;
-  return `Exchange ${url}: ${toned(word, toneOf(word))}${more}`;
 }
 
 function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
   const { now } = seen;
   const bots = new Map(seen.bots.map((bot) => [bot.bot, stateOfBot(bot)]));
   const stateOf = (bot: string) => bots.get(bot) ?? '';
+  /** How long the timer is surely armed, or until its orders are cancelled. The note has the end of a pause. */
+  const leftOf = (market: MarketStatus) =>
+    market.hold?.why === 'paused' && !runsDown(market, now)
+      ? '–'
+      : plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
   const percent = (ratio: number | null) => (ratio === null ? '-' : `${Math.round(ratio * 100)} %`);
   const sayBot = ({ bot }: MarketStatus) =>
     stateOf(bot) === 'alive' ? bot : `${bot} ${stateOf(bot)}`.trimEnd();
@@ -190,7 +182,7 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
   return [
     ['MARKET', { cut: true }, ({ market }) => market],
     ['STATE', {}, ({ state }) => state, (one) => (runsDown(one, now) ? 'bad' : toneOf(one.state))],
-    ['LEFT', { right }, (market) => leftOf(market, seen)],
+    ['LEFT', { right }, leftOf],
     ['TIMEOUT', { right, keep: 2 }, ({ timeoutSeconds }) => seconds(timeoutSeconds)],
     ['EVERY', { right, keep: 1 }, ({ renewEverySeconds }) => seconds(renewEverySeconds)],
     ['SLACK', { right, keep: 5 }, ({ lastSlackRatio }) => percent(lastSlackRatio)],
@@ -199,12 +191,6 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
     ['FAILED', { right, keep: 4 }, ({ failures }) => sayCount(failures)],
     ['NOTE', { keep: 8, cut: true }, (market) => noteOf(market, now)],
   ];
-}
-
-/** How long the timer is surely armed, or until its orders are cancelled. The note has the end of a pause. */
-function leftOf(market: MarketStatus, seen: StatusDocument): string {
-  if (market.hold?.why === 'paused' && !runsDown(market, seen.now)) return '–';
-  return plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
 }
 
 /** What somebody must know of this market beyond its figures. */
