@@ -52,19 +52,16 @@ async function waitForHealth(flags: Flags, edge: Edge): Promise<void> {
 async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
   const wanted = flags.ready === true ? 'ready' : 'live';
   const { bot, exclude } = flags;
-  const withoutBots = exclude === 'bots';
-  const client = createControlClient(await findReadable(flags, edge.env), edge);
-  const { at, kind } = client;
+  const { ask, at, kind } = createControlClient(await findReadable(flags, edge.env), edge);
   const isWeb = kind === 'web';
-  const asked = { ...(bot !== undefined && { bot }), ...(withoutBots && isWeb && { exclude }) };
+  const asked = { ...(bot !== undefined && { bot }), ...(exclude !== undefined && isWeb && { exclude }) };
   const query = new URLSearchParams(asked).toString();
   const page = isWeb ? `/${wanted}z` : '/v1/health';
-  const path = query === '' ? page : `${page}?${query}`;
-  const answer = await client.ask(path, ANSWER_WITHIN_MS);
-  const why = isWeb ? whyNotByWeb(answer, at) : whyNot(answer, wanted, withoutBots, at);
+  const answer = await ask(query === '' ? page : `${page}?${query}`, ANSWER_WITHIN_MS);
+  const why = isWeb ? whyNotByWeb(answer, at) : whyNot(answer, wanted, exclude !== undefined, at);
   const what = bot === undefined ? wanted : `${wanted} for the bot ${bot}`;
   if (why !== null) throw new CommandError(EXIT.unreachable, `the daemon at ${at} is not ${what}: ${why}`);
-  return `The daemon is ${withoutBots && bot === undefined ? `${what} for its bots` : what}.`;
+  return `The daemon is ${exclude !== undefined && bot === undefined ? `${what} for its bots` : what}.`;
 }
 
 function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, at: string): string | null {

@@ -5,11 +5,11 @@ import { VERSION } from '../version.ts';
 import { type Edge, MEANINGS } from './edge.ts';
 
 const SHELLS = { bash, zsh, fish } as const;
-const PAGES = ['killswitchd', 'killswitchd.yaml'];
 
 /** `schema`, `completion` and `man`: what is known of file, environment and command line, for editors and readers. */
 export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
   const schemas = { config: publishedSchema, env: publishedEnvironmentSchema };
+  const pages = { killswitchd: programPage, 'killswitchd.yaml': filePage };
   program
     .command('schema')
     .description('print the JSON Schema of the configuration file, or of the environment variables')
@@ -23,11 +23,8 @@ export function register(program: Command, edge: Edge, whole: () => Promise<Comm
   program
     .command('man')
     .description('print a page of the manual: killswitchd man | man -l -')
-    .addArgument(new Argument('[page]', 'which page').choices(PAGES).default(PAGES[0]))
-    .action(async (page: string) => {
-      const lines = page === PAGES[0] ? programPage(tableOf(await whole())) : filePage();
-      edge.out(lines.join('\n'));
-    });
+    .addArgument(new Argument('[page]', 'which page').choices(Object.keys(pages)).default('killswitchd'))
+    .action(async (page: keyof typeof pages) => edge.out(pages[page](tableOf(await whole())).join('\n')));
 }
 
 /** What may be written in a place: one of some words, or anything where there are none; a file's name; a program. */
@@ -48,7 +45,7 @@ function rowOf(command: Command) {
       /** `-h`, where there is one, and `--help`. */
       names: [option.short, option.long].flatMap((name) => name ?? []),
       shown: option.flags,
-      value: option.required || option.optional ? expectedAt(option.flags, option.argChoices) : null,
+      value: option.isBoolean() ? null : expectedAt(option.flags, option.argChoices),
       says: option.description,
       /** The same with its default and what is allowed. */
       saysAll: help.optionDescription(option),
@@ -210,8 +207,7 @@ function fish([program, ...commands]: Table): string {
 
 /** Text as roff takes it: no escape, no hyphen that becomes another sign, and no request at the start of a line. */
 const plain = (text: string) => text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/^[.']/, '\\&$&');
-const bold = (text: string) => `\\fB${plain(text)}\\fR`;
-const entry = (term: string, text: string) => ['.TP', bold(term), plain(text)];
+const entry = (term: string, text: string) => ['.TP', `\\fB${plain(term)}\\fR`, plain(text)];
 
 function head(name: string, section: number, purpose: string): string[] {
   return [

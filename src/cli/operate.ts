@@ -12,7 +12,7 @@ import { type Given, offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';
 import { CLEAR_LINE } from './terminal.ts';
 
-type Flags = ControlFlags & { readonly wait: string } & Given<'for' | 'reason', 'yes' | 'json'>;
+type Flags = ControlFlags & Given<'wait' | 'for' | 'reason', 'yes' | 'json'>;
 
 /** What the control listener takes in one request. */
 const MOST_BYTES = 64 * 1024;
@@ -72,19 +72,20 @@ export function register(program: Command, edge: Edge): void {
   );
 }
 
-/** What a request says beside what is asked for: markets that were named, how long, and why. */
+/** What a request says beside what is asked for: markets that were named, how long, why, and how long to wait for it. */
 const bodyOf = (flags: Flags, markets: readonly string[] = []) => ({
   markets: markets.length === 0 ? undefined : markets,
   forSeconds: flags.for === undefined ? undefined : readDuration(flags.for),
   reason: flags.reason,
+  waitSeconds: flags.wait === undefined ? undefined : readWait(flags.wait),
 });
+type Body = ReturnType<typeof bodyOf>;
 
 const connect = async (flags: Flags, edge: Edge) =>
   createControlClient(await findControl(flags, edge.env), edge);
 
 async function operate(does: CommandName, markets: readonly string[], flags: Flags, edge: Edge) {
-  const waitSeconds = readWait(flags.wait);
-  const body = { ...bodyOf(flags, markets), waitSeconds };
+  const body = bodyOf(flags, markets);
   const client = await connect(flags, edge);
   const fewer = 'more than fit into one request; name fewer at a time, or none for all of them';
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES)
@@ -112,9 +113,8 @@ async function confirm(danger: string, markets: readonly string[], client: Contr
 }
 
 /** Sends an order and waits for the answer, and on a terminal says for how long already. */
-async function carryOut(client: ControlClient, path: string, body: { waitSeconds: number }, edge: Edge) {
-  const { screen, clock } = edge;
-  const { waitSeconds } = body;
+async function carryOut(client: ControlClient, path: string, body: Body, { screen, clock }: Edge) {
+  const { waitSeconds = 0 } = body;
   let cancel = () => {};
   const count = (waited: number) => {
     const text = `Waiting for the exchange to confirm it: ${waited} s of at most ${waitSeconds} s`;
@@ -190,9 +190,9 @@ async function acknowledge(markets: readonly string[], flags: Flags, edge: Edge)
 }
 
 async function reload(flags: Flags, edge: Edge): Promise<void> {
-  const waitSeconds = readWait(flags.wait);
+  const body = bodyOf(flags);
   const client = await connect(flags, edge);
-  const answer = await carryOut(client, '/v1/reload', { ...bodyOf(flags), waitSeconds }, edge);
+  const answer = await carryOut(client, '/v1/reload', body, edge);
   const { said, error } = answer;
   const tell = flags.json === true ? () => {} : edge.out;
   if (flags.json === true) edge.out(answer.text.trimEnd());
