@@ -147,7 +147,11 @@ async function checkHost(config: Config, edge: Edge) {
     for (const address of config[listener].listen) {
       try {
         if (address.kind === 'unix') await checkSocketPlace(address.path);
-        else await bind(address);
+        else {
+          const server = createServer().listen({ host: address.host, port: address.port, exclusive: true });
+          await once(server, 'listening');
+          await once(server.close(), 'close');
+        }
       } catch (cause) {
         const error = listenError(listener, address, cause);
         const isTaken = error.code === 'EADDRINUSE' && (await isDaemon(listener, address, edge));
@@ -159,12 +163,6 @@ async function checkHost(config: Config, edge: Edge) {
     }
   }
   return { problems, warnings };
-}
-
-async function bind({ host, port }: Extract<ListenAddress, { kind: 'tcp' }>): Promise<void> {
-  const server = createServer().listen({ host, port, exclusive: true });
-  await once(server, 'listening');
-  await once(server.close(), 'close');
 }
 
 async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: Edge): Promise<boolean> {

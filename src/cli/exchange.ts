@@ -104,6 +104,8 @@ function introduce(options: ReturnType<typeof readOptions>, { exchange, url }: S
 }
 
 function readOptions(flags: Flags, { env, clock }: Edge) {
+  if (!/^\d{1,10}$/.test(flags.seed) || Number(flags.seed) >= 2 ** 32)
+    throw misuse(`--seed: found "${flags.seed}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`);
   const markets = readMarkets(flags.markets);
   // The key is that of the environment, as the daemon reads it: one environment serves both.
   const isGiven = SECRET_VARIABLES.some((name) => env[name] !== undefined);
@@ -129,7 +131,7 @@ function readOptions(flags: Flags, { env, clock }: Edge) {
     setup: Object.entries(files).flatMap(([name, file]) =>
       file === undefined ? [] : { path: `/simulator/${name}`, body: readJson(`--${name}`, file) },
     ),
-    seed: readSeed(flags.seed),
+    seed: Number(flags.seed),
     time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
     ...(flags.tokenFile !== undefined && { token: revealed('--token-file', readTokenFile(flags.tokenFile)) }),
   };
@@ -192,11 +194,6 @@ function readJson(flag: string, file: string): unknown {
     const why = error instanceof SyntaxError ? none : messageOf(error);
     throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
   }
-}
-
-function readSeed(text: string): number {
-  if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
-  throw misuse(`--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`);
 }
 
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */

@@ -104,7 +104,11 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   const { pid } = bot;
   // Its arguments may hold secrets.
   logger.info({ event: 'process-started', pid }, `The bot runs as process ${pid}: ${command[0]}.`);
-  warnOfWrapper(command, daemon);
+  const wrapper = findWrapper(command);
+  if (wrapper !== null && daemon.config().liveness.mode === 'process') {
+    const text = `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`;
+    logger.warn({ event: 'process-behind-wrapper', wrapper }, text);
+  }
   const init =
     'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).';
   if (edge.isInit) logger.warn({ event: 'process-without-init' }, init);
@@ -120,13 +124,6 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   const codeOf = (left: readonly LeftArmed[]) =>
     end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
   await run.stop(`the bot has ended ${how}`, codeOf, well ? undefined : 'keep');
-}
-
-function warnOfWrapper(command: readonly string[], daemon: Daemon): void {
-  const wrapper = findWrapper(command);
-  if (wrapper === null || daemon.config().liveness.mode !== 'process') return;
-  const text = `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`;
-  daemon.log.logger.warn({ event: 'process-behind-wrapper', wrapper }, text);
 }
 
 /** A market that is refused is asked for again by the daemon: it may be armed in time all the same. */

@@ -203,8 +203,18 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   if (said === null) throw refusal(answer, client.at);
   const isApplied = said['result'] === 'applied';
   if (!isApplied && said['result'] !== 'unchanged') throw unknownAnswer(client.at);
-  if (isApplied) for (const line of describeApplied(said)) tell(line);
-  else tell('Nothing has changed: the configuration in force stays.');
+  tell(
+    isApplied
+      ? 'The new configuration is in force.'
+      : 'Nothing has changed: the configuration in force stays.',
+  );
+  const kinds = { added: 'Added', removed: 'Removed', moved: 'Moved to another shard', changed: 'Changed' };
+  const changes = Object.entries(kinds).flatMap(([key, what]) => {
+    const markets = isApplied ? textsOf(said[key]) : [];
+    return markets.length === 0 ? [] : `${what}: ${nameMarkets(markets)}.`;
+  });
+  for (const change of changes) tell(change);
+  if (isApplied && changes.length === 0) tell('Its markets are the same.');
   const progress = isApplied && Array.isArray(said['markets']) ? readProgress(answer, client.at) : [];
   const code = reportProgress('reload', progress, flags, edge);
   // The exchange may refuse markets that have not changed, of which nothing was said yet.
@@ -214,16 +224,6 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const refused = `the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`;
   edge.err(`killswitchd reload: ${refused}`);
   edge.finish(EXIT.unreachable);
-}
-
-function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
-  const kinds = { added: 'Added', removed: 'Removed', moved: 'Moved to another shard', changed: 'Changed' };
-  const lines = Object.entries(kinds).flatMap(([key, what]) => {
-    const markets = textsOf(json[key]);
-    return markets.length === 0 ? [] : [`${what}: ${nameMarkets(markets)}.`];
-  });
-  const changes = lines.length === 0 ? ['Its markets are the same.'] : lines;
-  return ['The new configuration is in force.', ...changes];
 }
 
 async function changeLevel(level: string | undefined, flags: Flags, edge: Edge): Promise<void> {
