@@ -24,7 +24,6 @@ import { attempt, type Edge, type Signal, waitUntil } from './edge.ts';
 const NOT_FOUND = 127;
 const CANNOT_RUN = 126;
 
-/** Why a program cannot be started, and the exit code that says so. */
 const cannotStart = (code: number, why: string) => ({ code, why });
 type Obstacle = ReturnType<typeof cannotStart>;
 

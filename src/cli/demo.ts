@@ -47,9 +47,7 @@ async function demonstrate(edge: Edge): Promise<void> {
     Promise.resolve(stage?.end()).then(exit, exit);
   };
   edge.onCrash(fail);
-  onStop(edge, (signal) => {
-    interruptedBy ??= signal;
-  });
+  onStop(edge, (signal) => void (interruptedBy ??= signal));
   const timeline = createTimeline(edge);
   timeline.title(
     'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 45 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',
@@ -77,7 +75,7 @@ const INTERRUPTED = new Error('interrupted');
 
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
 
-/** Tells the whole story; throws INTERRUPTED, or an error where something does not happen that should. */
+/** Throws INTERRUPTED, or an error where something does not happen that should. */
 async function tellStory(stage: DemoStage): Promise<void> {
   const { timeline, exchange, daemon, markets, until, orders, states, silentMs } = stage;
   const promised = seconds(stage.promisedMs);
@@ -103,8 +101,8 @@ async function tellStory(stage: DemoStage): Promise<void> {
     'bad',
   );
   timeline.daemon(`Promised: they are cancelled at most ${promised} after its last sign of life.`);
-  const botState = () => daemon.keeper.snapshot().bots[0]?.state;
-  await until('evidence that ran out', () => botState() === 'stale', stage.ttlMs + PATIENCE_MS);
+  const isStale = () => daemon.keeper.snapshot().bots[0]?.state === 'stale';
+  await until('evidence that ran out', isStale, stage.ttlMs + PATIENCE_MS);
   const ttl = seconds(stage.ttlMs);
   timeline.daemon(`No sign of life for ${ttl}. Nothing is renewed any more: the timers run out.`, 'warn');
 
@@ -205,12 +203,11 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
   };
   const settings = toCoreSettings(config, [exchange.url]);
   const timeoutMs = config.defaults.timeoutSeconds * 1000;
-  const markets = config.markets.map(({ market }) => market);
   const stage = {
     timeline,
     exchange,
     daemon,
-    markets,
+    markets: config.markets.map(({ market }) => market),
     timeoutMs,
     ttlMs: config.liveness.ttlSeconds * 1000,
     /** After the bot's last sign of life its orders are cancelled within this. */
@@ -232,8 +229,7 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
       return stage.until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);
     },
     startBot() {
-      const [control = ''] = daemon.controls;
-      bot = startDemoBot(edge.nodePath, control.replace('http://', ''), (line) => hearBot(stage, line));
+      bot = startDemoBot(edge.nodePath, daemon.controls[0], (line) => hearBot(stage, line));
       return bot.child;
     },
     /** Ends the bot, whatever it does, and then everything else. Asking again joins the first end. */
@@ -242,9 +238,9 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
   return stage;
 }
 
-function startDemoBot(nodePath: string, control: string, onLine: (line: string) => void) {
+function startDemoBot(nodePath: string, control: string | undefined, onLine: (line: string) => void) {
   const child = spawn(nodePath, ['--title=killswitchd-demo-bot', BOT_SOURCE], {
-    env: { KILLSWITCHD_CONTROL: control },
+    env: { KILLSWITCHD_CONTROL: control?.replace('http://', '') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child.once('error', ({ message }) => onLine(message));

@@ -175,7 +175,7 @@ function reportProgress(
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-/** Sends an order that is carried out at once; what the reply says under the key. */
+/** What the reply says under the key. */
 async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
   const client = await connect(flags, edge);
   const answer = await client.ask(path, ANSWER_WITHIN_MS, body);
