@@ -60,6 +60,7 @@ const MOST_CHARS = 1 << 20;
  */
 export class KillSwitch {
   readonly #options: KillSwitchOptions;
+  readonly #timeoutSeconds: number;
   readonly #control: string;
   readonly #address: { readonly socketPath: string } | { readonly host: string; readonly port: string };
   // By these the daemon tells a beat from a copy of an older one that was held up on its way.
@@ -76,6 +77,7 @@ export class KillSwitch {
     const bot = options.bot ?? env['KILLSWITCHD_BOT'];
     const tokenFile = options.tokenFile ?? env['KILLSWITCHD_CONTROL_TOKEN_FILE'];
     this.#options = { ...options, ...(bot ? { bot } : {}), ...(tokenFile ? { tokenFile } : {}) };
+    this.#timeoutSeconds = options.timeoutSeconds ?? 2;
     this.#control = options.control || env['KILLSWITCHD_CONTROL'] || 'unix:/run/killswitchd/control.sock';
     this.#address = readAddress(this.#control);
   }
@@ -148,10 +150,6 @@ export class KillSwitch {
   #result(result: boolean): boolean {
     if (this.#options.raises === true && this.#unheard !== null) throw new KillSwitchError(this.#unheard);
     return result;
-  }
-
-  get #timeoutSeconds(): number {
-    return this.#options.timeoutSeconds ?? 2;
   }
 
   async #say(word: Word, timeoutSeconds = this.#timeoutSeconds): Promise<boolean> {
