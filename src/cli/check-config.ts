@@ -62,10 +62,10 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
     const printed = sources && { config, sources: Object.fromEntries(sources) };
     edge.out(JSON.stringify({ ok: true, file: config.file, ...report, ...printed }, null, 2));
   } else {
-    for (const line of toText(config, report, wrong.length === 0)) edge.out(line);
+    for (const line of toText(config, report, wrong === '')) edge.out(line);
     for (const line of sources === null ? [] : ['', ...printConfig(config, sources)]) edge.out(line);
   }
-  for (const line of wrong) edge.err(line);
+  if (wrong !== '') edge.err(wrong);
   // Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs.
   edge.finish(code === EXIT.ok && isLive && host.problems.length > 0 ? EXIT.config : code);
 }
@@ -154,10 +154,9 @@ async function checkHost(config: Config, edge: Edge) {
         }
       } catch (cause) {
         const error = listenError(listener, address, cause);
-        const isTaken = error.code === 'EADDRINUSE' && (await isDaemon(listener, address, edge));
         const advice = 'restart it with this configuration, or give this one an address of its own';
-        const text = `${listener} listener ${address.text}: a killswitchd runs there; ${advice}`;
-        if (isTaken) warnings.push(text);
+        if (error.code === 'EADDRINUSE' && (await isDaemon(listener, address, edge)))
+          warnings.push(`${listener} listener ${address.text}: a killswitchd runs there; ${advice}`);
         else problems.push(error.message);
       }
     }
@@ -194,7 +193,7 @@ const NEXT_SECOND_MS = 1000;
  */
 async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { clock }: Edge) {
   /** `roundTripMs`: of the first base address, as pings found it; null where it did not answer or was not asked. */
-  const found = { code: EXIT.ok as ExitCode, wrong: [] as string[], roundTripMs: null as number | null };
+  const found = { code: EXIT.ok as ExitCode, wrong: '', roundTripMs: null as number | null };
   if (!isAsked) return found;
   if (config.embeddedExchange) {
     out('Live: nothing to ask, the exchange is embedded.');
@@ -212,9 +211,7 @@ async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { c
     await checkKeyAndMarkets(config, exchange, clock, out);
   } catch (error) {
     found.code = error instanceof CommandError ? error.exitCode : EXIT.unreachable;
-    found.wrong = messageOf(error)
-      .split('\n')
-      .map((line) => `Live: ${line}`);
+    found.wrong = messageOf(error).replaceAll(/^/gm, 'Live: ');
   }
   await exchange.close();
   return found;
