@@ -76,32 +76,29 @@ const ABSENT: Readonly<Record<string, string>> = {
   EAI_AGAIN: NO_NAME,
 };
 
+/** Why there is no answer, in the words of a socket or of a port. */
 function explain(error: unknown, address: Place['address'], doubt: string): string {
   const at = address.text;
   const path = address.kind === 'unix' ? address.path : null;
+  const socket = path === null ? null : attempt(() => statSync(path), null);
   const code = codeOf(error);
   if (code.startsWith('HPE_'))
     return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
-  if (code === 'EACCES' || code === 'EPERM')
-    return path === null
-      ? `this user may not connect to ${at} (${code})`
-      : `this user may not use ${at}: ${describeOwner(path)}; run the command as the user of the daemon, or as root`;
-  if (code === 'ECONNREFUSED' && path !== null) return `no daemon at ${at}: ${describeDeafSocket(path)}`;
+  if (code === 'EACCES' || code === 'EPERM') {
+    if (path === null) return `this user may not connect to ${at} (${code})`;
+    const mode = ((socket?.mode ?? 0) & 0o777).toString(8).padStart(4, '0');
+    const why =
+      socket === null
+        ? 'it may not enter the folder of the socket'
+        : `the socket belongs to the user with the id ${socket.uid} and has the mode ${mode}`;
+    return `this user may not use ${at}: ${why}; run the command as the user of the daemon, or as root`;
+  }
+  if (code === 'ECONNREFUSED' && socket?.isSocket() === false)
+    return `no daemon at ${at}: what is there is no socket`;
+  if (code === 'ECONNREFUSED' && path !== null)
+    return `no daemon at ${at}: nobody listens at the socket any more; the daemon that made it has ended`;
   if (ABSENT[code] !== undefined) return `no daemon at ${at}: ${ABSENT[code]}`;
   return `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
-}
-
-function describeDeafSocket(path: string): string {
-  return attempt(() => statSync(path).isSocket(), true)
-    ? 'nobody listens at the socket any more; the daemon that made it has ended'
-    : 'what is there is no socket';
-}
-
-function describeOwner(path: string): string {
-  const seen = attempt(() => statSync(path), null);
-  if (seen === null) return 'it may not enter the folder of the socket';
-  const bits = (seen.mode & 0o777).toString(8).padStart(4, '0');
-  return `the socket belongs to the user with the id ${seen.uid} and has the mode ${bits}`;
 }
 
 export function refusal({ status, error }: Answer, at: string): CommandError {
