@@ -66,23 +66,25 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
     for (const line of sources === null ? [] : ['', ...printConfig(config, sources)]) edge.out(line);
   }
   if (wrong !== '') edge.err(wrong);
-  // Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs.
-  edge.finish(code === EXIT.ok && isLive && host.problems.length > 0 ? EXIT.config : code);
+  // Only `--live` is about this host and its way to the exchange as they are now: a file is checked elsewhere, too, and while a daemon runs.
+  const isKept = host.problems.length === 0 && report.renewalsCarried;
+  edge.finish(code === EXIT.ok && isLive && !isKept ? EXIT.config : code);
 }
 
 /** What the configuration means. `measuredMs`: the round trip; null where it was not measured. */
 function reportOn({ config, warnings }: LoadedConfig, measuredMs: number | null, host: Host) {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
-  const { periodsMs } = cadenceAt(settings, measuredMs);
+  const { periodsMs, overload } = cadenceAt(settings, measuredMs);
   const answerMs = Math.max(ASSUMED_ANSWER_MS, measuredMs ?? 0);
   return {
     warnings: [...warnings, ...host.warnings, ...warnOfPace(settings, measuredMs)],
     host: host.problems,
     roundTripMs: measuredMs ?? ASSUMED_ROUND_TRIP_MS,
     roundTripMeasured: measuredMs !== null,
+    renewalsCarried: overload === 1,
     markets: settings.markets.map((settled, index) => {
       const { market, timeoutMs, types, bot } = settled;
-      const periodMs = periodsMs[index] ?? 0;
+      const periodMs = (periodsMs[index] ?? 0) * overload;
       const promise = describePromise(settings, settled, periodMs, answerMs);
       const seconds = { timeoutSeconds: timeoutMs / 1000, renewEverySeconds: periodMs / 1000 };
       return { market, ...seconds, types, bot, promise };
@@ -108,14 +110,17 @@ function describeLiveness({ liveness, control }: Config): string {
 
 function toText(config: Config, report: Report, isRight: boolean): string[] {
   const { exchange, shard, web, control, shutdown } = config;
-  const { host, markets, warnings, roundTripMs, roundTripMeasured } = report;
+  const { host, markets, warnings, roundTripMs, roundTripMeasured, renewalsCarried } = report;
   const how = roundTripMeasured ? ', as measured' : ', which is assumed; --live measures it';
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
   const ofShard = `Shard ${shard.index} of ${shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`;
   const listen = (addresses: Config['web']['listen']) =>
     addresses.map(({ text }) => text).join(', ') || 'none';
   return [
-    `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
+    `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 && renewalsCarried ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
+    ...(renewalsCarried
+      ? []
+      : ['THE TIMERS CANNOT ALL BE KEPT ARMED: not all renewals can be carried, see the warnings.']),
     ...host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...(exchange.nonce === 'window' ? [] : [describePace(roundTripMs, how)]),

@@ -263,8 +263,7 @@ export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): 
   if (nonce === 'window') return [];
   const { problems } = cadenceAt(settings, roundTripMs);
   const stopMs = markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS);
-  const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
-  const warnings = problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`);
+  const warnings = problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}`);
   const slow = `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopMs)}; ${seconds(shutdown.budgetMs)} leave timers armed; raise it`;
   return stopMs > shutdown.budgetMs && shutdown.policy !== 'keep' ? [...warnings, slow] : warnings;
 }

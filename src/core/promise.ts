@@ -92,7 +92,7 @@ function findProblems(
   });
   if (neededPerSecond > capacityPerSecond * (1 + 1e-9)) {
     problems.push(
-      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise exchange.budgetShare or the timeouts, or take fewer markets`,
+      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise the timeouts, take fewer markets, or carry more by exchange.budgetShare, nonce: window or a shorter way to the exchange`,
     );
   }
   return problems;

@@ -169,6 +169,18 @@ describe('check-config --live', () => {
     expect(out).toMatch(/answers a ping in \d+ ms/);
   });
 
+  it('ends with 78 where the renewals of the list cannot all be carried, and counts with the periods that can', async () => {
+    onTestFinished(() => void exchange.clearFaults());
+    exchange.addFaults([{ kind: 'latency', ms: 900, when: 'after', match: { operation: 'ping' } }]);
+    const markets = 'BTC_USDT,ETH_USDT,SOL_USDT,XRP_USDT';
+    const { out, exitCode } = await live({ KILLSWITCHD_MARKETS: markets, KILLSWITCHD_TIMEOUT_SECONDS: '5' });
+    expect(exitCode).toBe(EXIT.config);
+    expect(out).toContain('THE TIMERS CANNOT ALL BE KEPT ARMED');
+    // At 0.5 s for each, of which a fifth is for retries, four are renewed every 2.5 s.
+    expect(out).toContain('BTC_USDT: renewed every 2.5 s');
+    expect(out).not.toContain('is right');
+  });
+
   it.each([
     ['MARKETS', 'BTC_USDT,BCT_USDT', EXIT.config, /^Live: the exchange does not know the market BCT_USDT\.$/],
     ['API_KEY', 'another-key-of-the-test', EXIT.refused, /^Live: the exchange refuses the key: HTTP 401/],

@@ -71,7 +71,7 @@ describe('when the budget is short', () => {
     const { periodsMs, problems } = planCadence(many(100, 60), 4.9);
     expect(periodsMs.every((periodMs) => Math.round(periodMs) === 20_000)).toBe(true);
     expect(problems).toEqual([
-      '100 markets need 5.0 renewals a second to fit 3 attempts into every timeout, 4.9 can be carried, with some room left for retries: raise exchange.budgetShare or the timeouts, or take fewer markets',
+      '100 markets need 5.0 renewals a second to fit 3 attempts into every timeout, 4.9 can be carried, with some room left for retries: raise the timeouts, take fewer markets, or carry more by exchange.budgetShare, nonce: window or a shorter way to the exchange',
     ]);
     expect(planCadence(many(100, 60), 5).problems).toEqual([]);
   });
