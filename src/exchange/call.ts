@@ -16,7 +16,7 @@ import type { Access } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
 import { type Fields, type Limit, type Operation, syncKillSwitch } from './operations.ts';
 import { NONCE_MODES, type NonceMode } from './sign.ts';
-import { breach } from './validate.ts';
+import { breach, checkNames } from './validate.ts';
 import type { WireResult } from './wire.ts';
 
 export interface CallOptions {
@@ -30,6 +30,8 @@ export interface CallOptions {
   /** Index into the base addresses; the first one where it is not given. */
   readonly base?: number | undefined;
 }
+
+const CALL_OPTIONS = ['signal', 'timeoutMs', 'base', 'accessToken'];
 
 /** One call: what to send, and how to judge what comes back. */
 export interface Call<T> {
@@ -112,9 +114,11 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
 
   return async <T>(call: Call<T>, options: CallOptions): Promise<Answered<T>> => {
     const { operation, lookup = {}, firstShare = 1 } = call;
+    checkNames('a call', 'options', options, CALL_OPTIONS);
     const { signal, base: place = 0 } = options;
     const base = typeof place === 'number' ? origins[place] : undefined;
-    if (base === undefined) throw breach('base', place, `whole numbers 0 to ${origins.length - 1}`);
+    if (base === undefined)
+      throw breach('base', place, `the place of a base address in the list, 0 to ${origins.length - 1}`);
     if (signal !== undefined && !(signal instanceof AbortSignal))
       throw breach('signal', signal, 'an AbortSignal, or left out');
     const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);

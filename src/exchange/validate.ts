@@ -98,6 +98,15 @@ function hintFor(argument: string, value: unknown, { params }: ErrorObject): str
   return didYouMean(value, allowedValues);
 }
 
+/** Throws an ArgumentError where `given`, which `asked` names, is no object or has a value under another name than these. */
+export function checkNames(of: string, asked: string, given: unknown, names: readonly string[]): void {
+  if (!isRecord(given)) throw breach(asked, given, `an object with ${names.join(', ')}`);
+  const unknown = Object.keys(given).find((name) => given[name] !== undefined && !names.includes(name));
+  if (unknown === undefined) return;
+  const sentence = `${of} has no argument ${tidy(JSON.stringify(unknown))}`;
+  throw new ArgumentError(unknown, `${sentence}; allowed: ${names.join(', ')}${didYouMean(unknown, names)}`);
+}
+
 /**
  * Holds a request against the schema of its operation and gives back a copy, so that what was checked is what is sent.
  * An argument of the value undefined counts as left out. Throws an ArgumentError for the first breach.
@@ -107,16 +116,10 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     readonly properties: Readonly<Record<string, { readonly description: string }>>;
   };
   const names = Object.keys(schema.properties);
-  if (!isRecord(given)) throw breach('request', given, `an object with ${names.join(', ')}`);
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
+  checkNames(operation, 'request', given, names);
+  const entries = Object.entries(given as object).filter(([, value]) => value !== undefined);
   const own = entries.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]);
   const copy: Record<string, unknown> = Object.fromEntries(own);
-  const unknown = Object.keys(copy).find((name) => !names.includes(name));
-  if (unknown !== undefined) {
-    const sentence = `${operation} has no argument ${tidy(JSON.stringify(unknown))}`;
-    const hint = didYouMean(unknown, names);
-    throw new ArgumentError(unknown, `${sentence}; allowed: ${names.join(', ')}${hint}`);
-  }
   const check = ajv.compile(schema);
   if (check(copy)) {
     RULES[operation]?.(copy as never);

@@ -7,6 +7,7 @@ import { createSystemClock } from '../clock.ts';
 import { type Environment, readSecrets, revealPair } from '../config/secrets.ts';
 import { type Client, createClient as create, type ClientOptions as Options } from '../exchange/client.ts';
 import { ArgumentError } from '../exchange/errors.ts';
+import { checkNames } from '../exchange/validate.ts';
 
 export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transport'> {
   /** Default `increasing`: each request waits for the one before it. `window`: many at a time. */
@@ -15,12 +16,22 @@ export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transp
   readonly clock?: Options['clock'];
 }
 
+const OPTIONS =
+  'bases allowPlainHttp credentials hidden accessToken nonce clock budget connections ca userAgent timeoutMs requestLifetimeMs'.split(
+    ' ',
+  ) satisfies string[];
+
 /**
  * The client of the exchange. Throws where a base address is not allowed: https, or http to this host only unless
  * `allowPlainHttp` is true.
  */
-export function createClient({ clock, nonce = 'increasing', ...options }: ClientOptions): Client {
-  return create({ ...options, nonce, clock: clock ?? createSystemClock() });
+export function createClient(options: ClientOptions): Client {
+  checkNames('createClient', 'options', options, OPTIONS);
+  return create({
+    ...options,
+    nonce: options.nonce ?? 'increasing',
+    clock: options.clock ?? createSystemClock(),
+  });
 }
 
 /**

@@ -3,6 +3,8 @@
  * An entry file of its own, as `client.ts` beside it says, so that who wants the client loads no HTTP server.
  */
 import { createSystemClock } from '../clock.ts';
+import { breach, checkNames } from '../exchange/validate.ts';
+import { PROFILES } from '../simulator/answer.ts';
 import {
   type SimulatedServer,
   type SimulatedServerOptions,
@@ -12,13 +14,24 @@ import {
 /** Default: the clock of this host, and any free port of 127.0.0.1. */
 export type SimulatorOptions = Partial<SimulatedServerOptions>;
 
+const OPTIONS = 'clock listen exchange orders seed clockOffsetMs time setup token'.split(' ');
+const OF_EXCHANGE =
+  'profile keys tokens markets startTimeRounding cancellationDelayMs limits checkSignatures eventCapacity seed balances terms assets codes newAddresses';
+
 /**
- * Starts a simulated exchange over HTTP, with `demo-key` and `demo-secret` unless told otherwise. Rejects with Node's
- * error where the address cannot be listened on. `close` it when the test ends.
+ * Starts a simulated exchange over HTTP, with `demo-key` and `demo-secret` unless told otherwise. Rejects with an
+ * ArgumentError where an option is not known or allowed, and with Node's error where the address cannot be listened on.
+ * `close` it when the test ends.
  */
-export function startExchange(options: SimulatorOptions = {}): Promise<SimulatedServer> {
-  const listen = { host: '127.0.0.1', port: 0 };
-  return startSimulatedServer({ clock: createSystemClock(), listen, ...options });
+export async function startExchange(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+  checkNames('startExchange', 'options', options, OPTIONS);
+  const { exchange = {}, time = 'running', listen = { host: '127.0.0.1', port: 0 } } = options;
+  checkNames('exchange', 'exchange', exchange, OF_EXCHANGE.split(' '));
+  checkNames('listen', 'listen', listen, ['host', 'port']);
+  const { profile = 'documented' } = exchange;
+  if (!['running', 'manual'].includes(time)) throw breach('time', time, 'running, manual');
+  if (!PROFILES.includes(profile)) throw breach('profile', profile, PROFILES.join(', '));
+  return startSimulatedServer({ clock: createSystemClock(), ...options, listen });
 }
 
 export { encodePayload, signPayload } from '../exchange/sign.ts';

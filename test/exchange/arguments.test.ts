@@ -136,7 +136,9 @@ test.each<[Partial<ClientOptions>, string]>([
   [{ connections: 1.5 }, 'connections is 1.5'],
   [{ nonce: 'Window' as 'window' }, 'nonce is "Window"; allowed: increasing, window'],
   [{ timeoutMs: 0 }, 'timeoutMs is 0; allowed: milliseconds greater than 0, at most 2147483647'],
-  [{ bases: [] }, 'bases is []; allowed: one base address or more'],
+  [{ bases: [] }, 'bases is []; allowed: a list of one base address or more'],
+  [{ bases: 'http://127.0.0.1:1' as never }, 'bases is "http://127.0.0.1:1"; allowed: a list of one base'],
+  [{ userAgent: 'a\nb' }, 'userAgent is "a\\nb"; allowed: a text of ASCII characters on one line'],
   [from('http://exchange.example'), `${PLAIN} 127.0.0.1, [::1] or localhost; write https://exchange.example`],
   [from('ftp://exchange.example'), 'allowed: https: (http: only to loopback)'],
   [from('exchange.example'), 'is not a URL; write https://HOST[:PORT]'],
@@ -150,6 +152,16 @@ test.each<[Partial<ClientOptions>, string]>([
 ])('no client is made with %j', (options, message) => {
   expect(() => openClient(NOWHERE, options)).toThrow(message);
   expect(() => openClient(NOWHERE, options)).not.toThrow('hunter22');
+});
+
+test('an option that a call does not know is refused with the nearest name, and nothing is sent', async () => {
+  const server = await serveReply(['pong']);
+  const options = { timeout: 5 } as never;
+  const error = await errorOf(openClient(server.base).ping(options));
+  const message =
+    'a call has no argument "timeout"; allowed: signal, timeoutMs, base, accessToken; did you mean timeoutMs?';
+  expect(error).toMatchObject({ name: 'ArgumentError', argument: 'timeout', message });
+  expect(server.connections()).toBe(0);
 });
 
 test('https, plain http to the loopback and a slash at the end are an address for requests', async () => {

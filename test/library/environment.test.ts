@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createClientFromEnvironment, isClientError } from '../../src/library/client.ts';
+import { createClient, createClientFromEnvironment, isClientError } from '../../src/library/client.ts';
 import { startExchange } from '../../src/library/simulator.ts';
 import { folderFor } from '../liveness/started.ts';
 
@@ -52,4 +52,21 @@ test('a client that was disposed of makes no calls, and its time holds for calls
   await client[Symbol.asyncDispose]();
   await expect(client.ping()).rejects.toMatchObject({ reason: 'aborted' });
   expect(() => createClientFromEnvironment(env, { timeoutMs: 0 })).toThrow('timeoutMs is 0');
+});
+
+test.each([
+  [{ tme: 'manual' }, 'startExchange has no argument "tme"; allowed: clock, listen, exchange, orders'],
+  [{ time: 'manul' }, 'time is "manul"; allowed: running, manual'],
+  [{ exchange: { profle: 'live' } }, 'did you mean profile?'],
+  [{ exchange: { profile: 'life' } }, 'profile is "life"; allowed: documented, live'],
+  [{ listen: '127.0.0.1:0' }, 'listen is "127.0.0.1:0"; allowed: an object with host, port'],
+])('no exchange is started with %j', async (options, message) => {
+  await expect(startExchange(options as never)).rejects.toThrow(message);
+});
+
+test.each([
+  [undefined, 'options is missing; allowed: an object with bases'],
+  [{ base: 'http://127.0.0.1:1' }, 'createClient has no argument "base"; allowed: bases,'],
+])('no client is made with %j', (options, message) => {
+  expect(() => createClient(options as never)).toThrow(message);
 });
