@@ -11,7 +11,7 @@ import {
   type Report,
   warningOfPlainHttp,
 } from './meaning.ts';
-import { formatPath, listProblems, type Path, type Place, type Problem } from './problem.ts';
+import { formatPath, listProblems, type Path, type Place, type Problem, type Tree } from './problem.ts';
 import {
   type Environment,
   findSecrets,
@@ -179,6 +179,14 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   for (const text of remote(control.listen))
     warnings.push(`control.listen: other hosts can reach ${text}, ${clear}`);
 
+  const hasSocket = control.listen.some(({ kind }) => kind === 'unix');
+  const { urlFile, pingUrlFile } = config.notify;
+  if (!hasSocket)
+    warnings.push(...findIdle(config, 'control', ['access'], 'a unix: socket in control.listen'));
+  if (urlFile === null) warnings.push(...findIdle(config, 'notify', ['format', 'name'], 'notify.urlFile'));
+  if (pingUrlFile === null)
+    warnings.push(...findIdle(config, 'notify', ['pingEverySeconds'], 'notify.pingUrlFile'));
+
   const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
   const idle = paths.filter(isWritten).map(formatPath).join(', ');
   warn(idle !== '', `${idle}: of no meaning with liveness.mode: ${mode}`);
@@ -188,6 +196,18 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
     'nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
   warn(mode === 'none', `liveness.mode: none: ${nobody}`);
   return warnings;
+}
+
+/** The keys that were set and do nothing without another one. At the default they say what holds anyway. */
+function findIdle(
+  config: Config,
+  section: 'control' | 'notify',
+  keys: readonly string[],
+  without: string,
+): string[] {
+  const [given, usual] = [config, DEFAULTS.values].map((values) => (values as Tree)[section] as Tree);
+  const set = keys.filter((key) => given?.[key] !== usual?.[key]).map((key) => `${section}.${key}`);
+  return set.length === 0 ? [] : [`${set.join(', ')}: of no meaning without ${without}`];
 }
 
 /** The addresses that other hosts can reach. */
