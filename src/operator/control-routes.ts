@@ -44,6 +44,11 @@ const KEYS = {
   waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
   level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
   reason: printable(LONGEST_SHOWN),
+  // What the web listener is asked.
+  verbose: { enum: ['', '1', 'true'], description: 'no value, 1 or true' },
+  exclude: { enum: ['bots'], description: 'bots' },
+  view: { enum: ['page'], description: 'page' },
+  find: { type: 'string', description: 'one text' },
 } as const;
 type Key = keyof typeof KEYS;
 
@@ -140,8 +145,8 @@ export function createRoutes(daemon: ControlSources) {
     for (const route of ROUTES) {
       const { path, method, keys, needs = [] } = route;
       const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
-      const queried = keys.filter((key) => key === 'bot');
-      const schema = { ...body, querystring: objectOf(queried, []) };
+      const { schema: query } = queriedWith(...keys.filter((key) => key === 'bot'));
+      const schema = { ...body, ...query };
       app.route({ method, url: path, schema, handler: (request, reply) => handle(route, request, reply) });
     }
   };
@@ -152,9 +157,13 @@ function objectOf(keys: readonly Key[], required: readonly Key[]) {
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
+/** Lets a route's query have these keys, and no others. */
+export const queriedWith = (...keys: readonly Key[]) => ({ schema: { querystring: objectOf(keys, []) } });
+
 export function describeMistake(mistakes: readonly unknown[], place: string): ControlRefusal {
   const { keyword, instancePath, params, data, parentSchema } = mistakes[0] as ErrorObject;
-  const known = Object.keys((parentSchema as { readonly properties?: object }).properties ?? {});
+  const { properties, enum: values = [] } = parentSchema as { properties?: object; enum?: readonly string[] };
+  const known = Object.keys(properties ?? {});
   const where = place === 'querystring' ? 'the query' : 'the body';
   if (keyword === 'additionalProperties') {
     const key = String(params['additionalProperty']);
@@ -171,7 +180,7 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
     const allowed = `an object with the keys ${known.join(', ') || 'none'}, or nothing`;
     return new ControlRefusal('invalid_value', `${where}: found ${describeValue(data)}; allowed: ${allowed}`);
   }
-  const meant = key === 'level' && typeof data === 'string' ? didYouMean(data, LOG_LEVELS) : '';
+  const meant = typeof data === 'string' ? didYouMean(data, values) : '';
   const at = [where === 'the query' ? `${where}: ${key}` : key, ...rest].join('.');
   const text = `${at}: found ${describeValue(data)}; allowed: ${KEYS[key as Key].description}${meant}`;
   return new ControlRefusal('invalid_value', text);

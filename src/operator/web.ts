@@ -4,9 +4,12 @@ import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { createBreather, within } from '../util/pace.ts';
-import { isLoopback } from '../util/text.ts';
+import { isLoopback, listed } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
+import { describeMistake, queriedWith } from './control-routes.ts';
+import { ControlRefusal } from './control-sources.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
 import { countAhead, EVERY_HEADER, type ListenOptions, openAll, SERVER } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
@@ -59,6 +62,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     requestTimeout: 10_000,
     keepAliveTimeout: 20_000,
     http: { headersTimeout: 5000, connectionsCheckingInterval: 5000, maxHeaderSize: 8192 },
+    schemaErrorFormatter: describeMistake,
     frameworkErrors: (_error, _request, reply) => {
       void (reply as FastifyReply).code(400).headers(EVERY_HEADER).type(TEXT).send('bad request\n');
     },
@@ -78,7 +82,11 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     return undefined;
   });
   app.setNotFoundHandler((_, reply) => reply.code(404).type(TEXT).send('not found\n'));
-  app.setErrorHandler((_, __, reply) => reply.code(500).type(TEXT).send('internal error\n'));
+  app.setErrorHandler((error, _, reply) => {
+    const [status, text] =
+      error instanceof ControlRefusal ? [error.status, error.message] : [500, 'internal error'];
+    return reply.code(status).type(TEXT).send(`${text}\n`);
+  });
   addRoutes(app, pages);
   return app;
 }
@@ -110,8 +118,14 @@ function createPages(sources: WebOptions) {
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
     readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
     readyOf: oneAtATime(clock, async ({ bot, withBots }: { bot: string; withBots: boolean }) => {
-      const own = ofBot(sources.snapshot(), bot);
-      return own === null ? null : judgeReady(own, withBots);
+      const whole = sources.snapshot();
+      const own = ofBot(whole, bot);
+      if (own !== null) return judgeReady(own, withBots);
+      const names = whole.bots.map((one) => one.bot);
+      const allowed = `allowed: ${listed(names)}${didYouMean(bot, names)}`;
+      const text = `unknown bot: no market of this daemon names it; ${allowed}`;
+      // Thrown here, it would cost a snapshot each time, without a rest in between.
+      return new ControlRefusal('unknown_bot', text);
     }),
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
@@ -130,21 +144,21 @@ function createPages(sources: WebOptions) {
 
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
-  const health = (paths: readonly string[], judge: (asked: Asked) => Promise<Verdict | null>) => {
+  type Judge = (asked: Asked) => Promise<Verdict | ControlRefusal>;
+  const health = (paths: readonly string[], query: ReturnType<typeof queriedWith>, judge: Judge) => {
     for (const path of paths) {
-      app.get<{ Querystring: Asked }>(path, async ({ query }, reply) => {
+      app.get<{ Querystring: Asked }>(path, query, async ({ query }, reply) => {
         const verdict = await judge(query);
-        void reply.type(TEXT);
-        if (verdict === null) return reply.code(404).send('unknown bot: no market of this daemon names it\n');
-        void reply.code(verdict.ok ? 200 : 503);
+        if (verdict instanceof ControlRefusal) throw verdict;
+        void reply.type(TEXT).code(verdict.ok ? 200 : 503);
         return reply.send(describeVerdict(verdict, query.verbose !== undefined));
       });
     }
   };
-  health(['/livez', '/-/healthy'], () => pages.live());
-  health(['/readyz', '/-/ready'], ({ exclude, bot }) => {
+  health(['/livez', '/-/healthy'], queriedWith('verbose'), () => pages.live());
+  health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), ({ exclude, bot }) => {
     const withBots = exclude !== 'bots';
-    if (bot !== undefined) return pages.readyOf({ bot: String(bot), withBots });
+    if (bot !== undefined) return pages.readyOf({ bot, withBots });
     return withBots ? pages.ready() : pages.readyForBots();
   });
   // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
@@ -154,9 +168,9 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
       ? pages.send(reply.type(`${OPENMETRICS}; version=1.0.0; charset=utf-8`), pages.openMetrics)
       : pages.send(reply.type('text/plain; version=0.0.4; charset=utf-8'), pages.metrics);
   });
-  app.get<{ Querystring: Asked }>('/api/v1/status', ({ query }, reply) => {
+  app.get<{ Querystring: Asked }>('/api/v1/status', queriedWith('view', 'find'), ({ query }, reply) => {
     const { view, find = '' } = query;
-    const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(String(find));
+    const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(find);
     return pages.send(reply.type('application/json; charset=utf-8'), view === 'page' ? ofPage : pages.status);
   });
   app.get('/api/v1/events', (request, reply) =>

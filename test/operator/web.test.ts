@@ -89,6 +89,39 @@ describe('web listener', () => {
     });
   });
 
+  const READY = 'allowed: verbose, exclude, bot';
+  test.each([
+    ['/readyz?exclude=bot', 'exclude: found "bot"; allowed: bots; did you mean bots?'],
+    ['/readyz?exclude=', 'exclude: found an empty text; allowed: bots'],
+    ['/readyz?exclude=bots&exclude=bots', 'exclude: found a list; allowed: bots'],
+    ['/-/ready?verbos', `found the unknown key "verbos"; ${READY}; did you mean verbose?`],
+    ['/readyz?verbose=0', 'verbose: found "0"; allowed: no value, 1 or true'],
+    ['/readyz?bot=main&bot=maker', "bot: found a list; allowed: a bot's name"],
+    ['/livez?exclude=bots', 'found the unknown key "exclude"; allowed: verbose'],
+    ['/-/healthy?x=<b>', 'found the unknown key "x"; allowed: verbose'],
+    ['/api/v1/status?veiw=page', 'found the unknown key "veiw"; allowed: view, find; did you mean view?'],
+    ['/api/v1/status?view=pages', 'view: found "pages"; allowed: page; did you mean page?'],
+  ])('%s is answered with 400: %s', async (path, says) => {
+    const web = await start();
+    const type = 'text/plain; charset=utf-8';
+    const told = { status: 400, body: `the query: ${says}\n`, headers: { 'content-type': type } };
+    expect(await ask(web, path)).toMatchObject(told);
+    expect(await ask(web, path, 'HEAD')).toMatchObject({ status: 400, body: '' });
+  });
+
+  test('what takes no parameter looks at none, and a bot that nobody names is told which there are', async () => {
+    const web = await start();
+    for (const path of [
+      '/?x=1',
+      '/metrics?x=1',
+      '/readyz?verbose=1&bot=main',
+      '/api/v1/status?view=page&find=',
+    ])
+      expect(await ask(web, path), path).toMatchObject({ status: 200 });
+    const body = 'unknown bot: no market of this daemon names it; allowed: main; did you mean main?\n';
+    expect(await ask(web, '/readyz?bot=mian')).toMatchObject({ status: 404, body });
+  });
+
   test('the status document has seconds, its version, what a stop would do, and whose orders were cancelled', async () => {
     const cancelled = { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', count: 2 } as const;
     const cancellations = [{ ...cancelled, byWallMs: 1_795_000_000_500 }];
