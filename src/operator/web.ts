@@ -145,7 +145,7 @@ function createPages(sources: WebOptions) {
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
   type Judge = (asked: Asked) => Promise<Verdict | ControlRefusal>;
-  const health = (paths: readonly string[], query: ReturnType<typeof queriedWith>, judge: Judge) => {
+  const health = (paths: readonly string[], query: Partial<ReturnType<typeof queriedWith>>, judge: Judge) => {
     for (const path of paths) {
       app.get<{ Querystring: Asked }>(path, query, async ({ query }, reply) => {
         const verdict = await judge(query);
@@ -155,7 +155,8 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
       });
     }
   };
-  health(['/livez', '/-/healthy'], queriedWith('verbose'), () => pages.live());
+  // A probe that restarts the daemon must not fail for its query.
+  health(['/livez', '/-/healthy'], {}, () => pages.live());
   health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), ({ exclude, bot }) => {
     const withBots = exclude !== 'bots';
     if (bot !== undefined) return pages.readyOf({ bot, withBots });
