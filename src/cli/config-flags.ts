@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type FlagName, type Flags, SETTINGS } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { CommandError, type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
 import { offer } from './flags.ts';
 
 /** The placeholder and the help text of each flag. Variable, allowed values and checks come from the settings. */
@@ -25,11 +25,17 @@ const WORDS: Readonly<Record<FlagName, readonly [given: string, description: str
 /** The flags that `run`, `exec` and `check-config` share. Their values are checked with the rest of the configuration. */
 export function addConfigFlags(command: Command): Command {
   const collect = (value: string, before: readonly string[] | undefined) => [...(before ?? []), value];
+  // Whichever of two files were dropped, its markets would not be guarded.
+  const takeOnce = (value: string, before: string | undefined) => {
+    if (before !== undefined) throw misuse('--config: found a second time; allowed: one file');
+    return value;
+  };
   for (const { flag, list, node, variable } of SETTINGS) {
     if (flag === null) continue;
     const [given, description] = WORDS[flag.key];
     const option = new Option(`${flag.name} <${given}>`, `${description} (${variable})`);
     if (list) option.argParser(collect);
+    if (flag.key === 'config') option.argParser(takeOnce);
     command.addOption(offer(option, (node.enum ?? []).map(String)));
   }
   return command;

@@ -24,7 +24,9 @@ export function register(program: Command, edge: Edge): void {
       const loaded = loadFor(edge, flags, 'exec');
       const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
       if (obstacle !== null) {
-        edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
+        const isFile = /\.(ya?ml|json)$/.test(command[0] ?? '');
+        const hint = isFile ? '; a configuration file is named by an option: --config FILE' : '';
+        edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed${hint}`);
         return edge.exitNow(obstacle.code);
       }
       const run: Run = { ...createLife('exec', edge, () => describeOrphan(run.bot)), bot: null };

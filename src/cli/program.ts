@@ -21,14 +21,30 @@ const FILES: readonly (readonly [names: string, load: () => Promise<{ readonly r
   ['version', async () => ({ register: registerVersion })],
 ];
 
+const isCommand = (name: string) => FILES.some(([names]) => names.split(' ').includes(name));
+
+/** What to write instead, where an error is a common slip. */
+function hintOf(error: string, argv: readonly string[]): string {
+  const [, option] = /unknown option '(--[\w-]+)/.exec(error) ?? [];
+  const command = argv.slice(3).find(isCommand);
+  if (option !== undefined && command !== undefined && argv[2]?.startsWith('-') === true)
+    return `Options stand behind the command: killswitchd ${command} ${option} ...\n`;
+  const [, file] =
+    /too many arguments for '(?:run|check-config)'.* but got 1: (\S+\.(?:ya?ml|json))\.$/m.exec(error) ?? [];
+  return file === undefined ? '' : `A configuration file is named by an option: --config ${file}\n`;
+}
+
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
 export async function runProgram(argv: readonly string[], edge: Edge): Promise<void> {
-  const [, , name = ''] = argv;
+  const [, , name = '', topic = ''] = argv;
   const named = FILES.filter(([names]) => names.split(' ').includes(name));
   const called = named.length === 0 ? 'killswitchd' : `killswitchd ${name}`;
-  const program = await buildProgram(edge, called, named.length === 0 ? FILES : named);
+  const hint = (error: string) => hintOf(error, argv);
+  const program = await buildProgram(edge, called, named.length === 0 ? FILES : named, hint);
   try {
-    await program.parseAsync([...argv]);
+    // The library's help on what it does not know is all of its help, and no word about that.
+    const isUnknown = name === 'help' && /^\w/.test(topic) && !isCommand(topic);
+    await program.parseAsync(isUnknown ? argv.toSpliced(2, 1) : [...argv]);
   } catch (error) {
     if (error instanceof CommanderError) edge.finish(error.exitCode === 0 ? EXIT.ok : EXIT.usage);
     else if (error instanceof CommandError) {
@@ -39,8 +55,13 @@ export async function runProgram(argv: readonly string[], edge: Edge): Promise<v
   }
 }
 
-/** The program with the commands of these files. `called` is what its errors begin with. */
-async function buildProgram(edge: Edge, called = 'killswitchd', files = FILES): Promise<Command> {
+/** The program with the commands of these files. `called` is what its errors begin with, and `hint` follows them. */
+async function buildProgram(
+  edge: Edge,
+  called = 'killswitchd',
+  files = FILES,
+  hint: (error: string) => string = () => '',
+): Promise<Command> {
   const program = new Command('killswitchd')
     .description("Keeps an exchange's kill-switch timers armed for exactly as long as a trading bot lives.")
     .version(VERSION)
@@ -51,7 +72,10 @@ async function buildProgram(edge: Edge, called = 'killswitchd', files = FILES): 
       writeErr: (text) => edge.err(text.replace(/\n$/, '')),
       // What stands behind an option that nobody knows may be a secret.
       outputError: (text, write) =>
-        write(text.replace(/^error: /, `${called}: `).replace(/(unknown option '[^=']*)=.*'$/m, "$1'")),
+        write(
+          text.replace(/^error: /, `${called}: `).replace(/(unknown option '[^=']*)=.*'$/m, "$1'") +
+            hint(text),
+        ),
     })
     .exitOverride();
   for (const { register } of await Promise.all(files.map(([, load]) => load())))

@@ -92,6 +92,17 @@ test('the manual has every command, variable and exit code, and nothing that rof
 test.each([
   ['bogus', "killswitchd: unknown command 'bogus'\nTry: killswitchd --help"],
   ['rnu', "killswitchd: unknown command 'rnu'\n(Did you mean run?)\nTry: killswitchd --help"],
+  ['help runn', "killswitchd: unknown command 'runn'\n(Did you mean run?)\nTry: killswitchd --help"],
+  [
+    '--config=abc run',
+    "killswitchd: unknown option '--config'\nOptions stand behind the command: killswitchd run --config ...\nTry:",
+  ],
+  ['run ok.yaml', 'but got 1: ok.yaml.\nA configuration file is named by an option: --config ok.yaml\nTry:'],
+  ['check-config ok.yaml', 'A configuration file is named by an option: --config ok.yaml\n'],
+  [
+    'run --config a.yaml --config b.yaml',
+    'killswitchd run: --config: found a second time; allowed: one file',
+  ],
   ['run --api-secret=abc', "killswitchd run: unknown option '--api-secret'\nTry: killswitchd run --help"],
   [
     'pause',
