@@ -226,7 +226,9 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   edge.finish(EXIT.unreachable);
 }
 
-async function changeLevel(level: string | undefined, flags: Flags, edge: Edge): Promise<void> {
+async function changeLevel(named: string | undefined, flags: Flags, edge: Edge): Promise<void> {
+  // As in `log.level`.
+  const level = named === 'trace' ? 'debug' : named;
   if (level === undefined && flags.for !== undefined)
     throw misuse('--for: found without a level; write one, such as debug --for 10m');
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {

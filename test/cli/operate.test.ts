@@ -36,6 +36,7 @@ describe('a command to the running daemon', () => {
     ['ack', {}, 'There was nothing to acknowledge.', { acknowledged: [] }],
     ['log-level', {}, 'info', { level: 'info' }],
     ['log-level warn', { level: 'warn' }, untilEnd, { level: 'warn' }],
+    ['log-level trace', { level: 'debug' }, untilEnd, { level: 'warn' }],
     ['log-level debug --for 10m', { level: 'debug', forSeconds: 600 }, forSome, { level: 'debug' }],
   ])('%s asks with %j and says what has happened', async (line, body, says = ARMED.says, json = {}) => {
     const { code, out, err, asked } = await order(line, { json: { done: true, markets: [ARMED], ...json } });
