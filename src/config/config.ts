@@ -221,7 +221,7 @@ function findUnchangeable(running: Config, next: Config): string[] {
 }
 
 /** The value at a path as a sentence shows it. */
-function valueAt(config: Config, path: string): string {
+export function valueAt(config: Config, path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
   if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
   const texts = [value ?? []].flat().map((entry) => (isRecord(entry) ? entry['text'] : entry));

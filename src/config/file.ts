@@ -101,8 +101,8 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   });
   for (const offset of errors.length === 0 ? repeated : []) {
     const key = /^[^\s:]+/.exec(text.slice(offset))?.[0] ?? '';
-    const twice = `${key}: found the same key a second time; allowed: each key once`;
-    problems.push({ place: at(offset, [], key.length), text: twice });
+    const twice = 'found the same key a second time; allowed: each key once';
+    problems.push({ place: at(offset, [key], key.length), text: twice });
   }
   const anchor = 'allowed: the name of an anchor that stands before it';
   for (const { range, source } of unresolved) {

@@ -1,6 +1,6 @@
 import type { ListenAddress } from '../ports.ts';
 import { hideSecrets, isLoopback } from '../util/text.ts';
-import { type Config, MEANINGLESS_KEYS, marketsOf } from './config.ts';
+import { type Config, MEANINGLESS_KEYS, marketsOf, valueAt } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Report,
   warningOfPlainHttp,
 } from './meaning.ts';
-import { formatPath, listProblems, type Path, type Place, type Problem, type Tree } from './problem.ts';
+import { formatPath, listProblems, type Path, type Place, type Problem } from './problem.ts';
 import {
   type Environment,
   findSecrets,
@@ -96,8 +96,12 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const pingUrl = readUrl(['notify', 'pingUrlFile'], pingUrlFile, false);
   problems.push(...findSharedKey(found, values.shard, env));
   const { liveness } = checked;
-  if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null)
+  if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
+    // Beside an environment that says enough, this is no mistake.
+    if (file !== null && Object.keys(file.values ?? {}).length === 0)
+      problems.push({ place: file.place([]), text: 'the configuration file is empty, but for comments' });
     return invalid(problems, known);
+  }
 
   const config: Config = {
     ...values,
@@ -179,13 +183,16 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   for (const text of remote(control.listen))
     warnings.push(`control.listen: other hosts can reach ${text}, ${clear}`);
 
-  const hasSocket = control.listen.some(({ kind }) => kind === 'unix');
   const { urlFile, pingUrlFile } = config.notify;
-  if (!hasSocket)
-    warnings.push(...findIdle(config, 'control', ['access'], 'a unix: socket in control.listen'));
-  if (urlFile === null) warnings.push(...findIdle(config, 'notify', ['format', 'name'], 'notify.urlFile'));
-  if (pingUrlFile === null)
-    warnings.push(...findIdle(config, 'notify', ['pingEverySeconds'], 'notify.pingUrlFile'));
+  const usual = DEFAULTS.values as unknown as Config;
+  const needs = (what: string, isThere: boolean, ...keys: readonly string[]) => {
+    // At the default a key says what holds anyway.
+    const set = keys.filter((key) => valueAt(config, key) !== valueAt(usual, key)).join(', ');
+    warn(!isThere && set !== '', `${set}: of no meaning without ${what}`);
+  };
+  needs('a unix: socket in control.listen', control.listen.length > open.length, 'control.access');
+  needs('notify.urlFile', urlFile !== null, 'notify.format', 'notify.name');
+  needs('notify.pingUrlFile', pingUrlFile !== null, 'notify.pingEverySeconds');
 
   const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
   const idle = paths.filter(isWritten).map(formatPath).join(', ');
@@ -196,18 +203,6 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
     'nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
   warn(mode === 'none', `liveness.mode: none: ${nobody}`);
   return warnings;
-}
-
-/** The keys that were set and do nothing without another one. At the default they say what holds anyway. */
-function findIdle(
-  config: Config,
-  section: 'control' | 'notify',
-  keys: readonly string[],
-  without: string,
-): string[] {
-  const [given, usual] = [config, DEFAULTS.values].map((values) => (values as Tree)[section] as Tree);
-  const set = keys.filter((key) => given?.[key] !== usual?.[key]).map((key) => `${section}.${key}`);
-  return set.length === 0 ? [] : [`${set.join(', ')}: of no meaning without ${without}`];
 }
 
 /** The addresses that other hosts can reach. */

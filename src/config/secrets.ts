@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, isAbsolute, resolve } from 'node:path';
 import { type Checked, listProblems, ok, type Place, type Problem, RANK, wrong } from './problem.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -155,7 +155,9 @@ type FindFlaw = (text: string) => string | null;
 export function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
   const read = readSmallFile(file, MOST_BYTES);
   const allowed = `allowed: a file that holds the ${what} and nothing else`;
-  if (read.kind === 'wrong') return wrong(`the file that it names ${read.text}; ${allowed}`);
+  // Its name may be the secret, in the wrong variable.
+  const where = isAbsolute(file) ? '' : `, looked for in ${resolve()}`;
+  if (read.kind === 'wrong') return wrong(`the file that it names ${read.text}${where}; ${allowed}`);
   const text = read.value.bytes.toString('utf8').replace(/\r?\n$/, '');
   const flaw = findFlaw(text, what) ?? findMore(text);
   if (flaw !== null) return wrong(`in the file that it names: ${flaw}`);
@@ -226,7 +228,8 @@ export function readSmallFile(
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
       read = readSync(descriptor, buffer, length, buffer.length - length, null);
     }
-    if (length > mostBytes) return wrong(`is bigger than ${mostBytes / 1024} KiB`);
+    const most = mostBytes < 1024 ** 2 ? `${mostBytes / 1024} KiB` : `${mostBytes / 1024 ** 2} MiB`;
+    if (length > mostBytes) return wrong(`is bigger than ${most}`);
     return ok({ bytes: buffer.subarray(0, length), mode: stat.mode & 0o777 });
   } catch (error) {
     const { code } = error as { readonly code?: unknown };

@@ -44,7 +44,6 @@ const KEYS = {
   waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
   level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
   reason: printable(LONGEST_SHOWN),
-  // What the web listener is asked.
   verbose: { enum: ['', '1', 'true'], description: 'no value, 1 or true' },
   exclude: { enum: ['bots'], description: 'bots' },
   view: { enum: ['page'], description: 'page' },

@@ -65,6 +65,16 @@ it('a configuration needs no file where the environment says enough, and tells t
   });
 });
 
+it.each(['', '# markets: [BTC_USDT]\n', '{}'])(
+  'a configuration file that is empty is named, unless the environment is enough: %j',
+  (text) => {
+    expect(problemsOf(load(text))).toMatch(
+      /^\S+killswitchd\.yaml:1:1: the configuration file is empty, but for comments$/m,
+    );
+    expect(problemsOf(load(text, ENVIRONMENT))).toBe('');
+  },
+);
+
 it('a configuration prefers the file that a flag names to that of the environment, and reads JSON as well as YAML', () => {
   const exchange = { baseUrls: ['http://[::1]:8080/'] };
   const more = { $schema: './killswitchd.schema.json', markets: ['BTC_USDT'], liveness: { mode: 'none' } };
@@ -176,7 +186,7 @@ const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a
 const keys = Array.from({ length: 30_000 }, (_, index) => `  k${index}: 1`).join('\n');
 const wrong = Array.from({ length: 3000 }, (_, index) => `{ market: M${index}_USDT, timeoutSeconds: 4 }`);
 it.each<[string, string, string | Buffer]>([
-  ['beyond 1 MiB', 'is bigger than 1024 KiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
+  ['beyond 1 MiB', 'is bigger than 1 MiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
   ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
   ['in bounded time, with many keys', 'exchange.k29999: unknown key', `exchange:\n${keys}`],
   ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
@@ -228,7 +238,9 @@ type Case = ReturnType<typeof casesOf>[number];
 /** What is told, which lines a terminal is not shown, and a password that is. */
 function toldOf(loaded: Loaded, { shown }: Case) {
   if (loaded.kind === 'ok') throw new Error('it was taken');
-  const problems = loaded.problems.map((line) => line.replaceAll(/\S+\/killswitchd\.yaml:/g, 'FILE:'));
+  const problems = loaded.problems.map((line) =>
+    line.replaceAll(/\S+\/killswitchd\.yaml:/g, 'FILE:').replaceAll(process.cwd(), 'CWD'),
+  );
   const onTerminal = loaded.shown().join('\n');
   const password = /must.never.be.shown/.exec(JSON.stringify(loaded) + onTerminal);
   return { problems, missing: shown.filter((line) => !onTerminal.includes(line)), password };

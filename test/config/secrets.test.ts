@@ -61,6 +61,21 @@ it.each([
   expect(readKeyFile(content)).toEqual({ kind: 'invalid', problems: [said] });
 });
 
+it.each([
+  ['/run/no-such-place/0123456789abcdef', ''],
+  ['no-such.key', `, looked for in ${process.cwd()}`],
+])(
+  'a secret from the file %s that is missing: the message says in which folder it was looked for, and never the name',
+  (file, where) => {
+    const says = `KILLSWITCHD_API_KEY_FILE: the file that it names does not exist${where}; allowed: a file that holds the key and nothing else`;
+    const read = readSecrets(
+      { KILLSWITCHD_API_KEY_FILE: file, KILLSWITCHD_API_SECRET: 'x' },
+      { demo: false },
+    );
+    expect(read).toEqual({ kind: 'invalid', problems: [says] });
+  },
+);
+
 it('a secret from a file is refused where key and secret are the same', () => {
   const path = fileOf('key-of-the-test');
   const files = { KILLSWITCHD_API_KEY_FILE: path, KILLSWITCHD_API_SECRET_FILE: path };
