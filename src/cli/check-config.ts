@@ -11,8 +11,10 @@ import {
   warnOfPace,
 } from '../config/config.ts';
 import type { Flags } from '../config/environment.ts';
+import { readConfigFile } from '../config/file.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
+import { formatPath } from '../config/problem.ts';
 import { revealPair } from '../config/secrets.ts';
 import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
@@ -54,7 +56,7 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   const { config } = loaded;
   const tell = asJson ? edge.err : edge.out;
   const isLive = flags.live === true;
-  const { code, wrong, roundTripMs } = await checkLive(config, isLive, tell, edge);
+  const { code, wrong, roundTripMs } = await checkLive(loaded, isLive, tell, edge);
   const host = await checkHost(config, edge);
   const report = reportOn(loaded, roundTripMs, host);
   const sources = flags.print === true ? findSources(loaded) : null;
@@ -196,7 +198,8 @@ const NEXT_SECOND_MS = 1000;
  * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. No
  * timer is touched: a timer of 1 s of an order type that there is not is refused, whatever the market is.
  */
-async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { clock }: Edge) {
+async function checkLive(loaded: LoadedConfig, isAsked: boolean, out: Edge['out'], { clock }: Edge) {
+  const { config } = loaded;
   /** `roundTripMs`: of the first base address, as pings found it; null where it did not answer or was not asked. */
   const found = { code: EXIT.ok as ExitCode, wrong: '', roundTripMs: null as number | null };
   if (!isAsked) return found;
@@ -209,11 +212,11 @@ async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { c
   const exchange = createExchange({ bases, allowPlainHttp, credentials, nonce, clock });
   try {
     for (const [base, url] of bases.entries()) {
-      const latencyMs = await measure(exchange, base);
+      const latencyMs = await measure(exchange, base, url);
       if (base === 0) found.roundTripMs = latencyMs;
       out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    await checkKeyAndMarkets(config, exchange, clock, out);
+    await checkKeyAndMarkets(loaded, exchange, clock, out);
   } catch (error) {
     found.code = error instanceof CommandError ? error.exitCode : EXIT.unreachable;
     found.wrong = messageOf(error).replaceAll(/^/gm, 'Live: ');
@@ -222,7 +225,8 @@ async function checkLive(config: Config, isAsked: boolean, out: Edge['out'], { c
   return found;
 }
 
-async function checkKeyAndMarkets({ markets }: Config, exchange: Exchange, clock: Clock, out: Edge['out']) {
+async function checkKeyAndMarkets(loaded: LoadedConfig, exchange: Exchange, clock: Clock, out: Edge['out']) {
+  const { markets } = loaded.config;
   const told = await ask(exchange, clock, NO_MARKET);
   if (told.kind === 'unauthorised')
     throw new CommandError(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
@@ -234,19 +238,34 @@ async function checkKeyAndMarkets({ markets }: Config, exchange: Exchange, clock
   const unknown: string[] = [];
   for (const { market } of markets)
     if (tellsOfMarket(await ask(exchange, clock, market)))
-      unknown.push(`the exchange does not know the market ${market}.`);
+      unknown.push(`${labelOf(market, loaded)}: the exchange does not know the market ${market}.`);
   if (unknown.length > 0) throw misconfigured(unknown.join('\n'));
   out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
 }
 
+/** Where a market is written. */
+function labelOf(market: string, loaded: LoadedConfig): string {
+  const { fleet, file } = loaded.config;
+  const path = ['markets', fleet.findIndex((one) => one.market === market)];
+  const isInFile = findSources(loaded).get(`${formatPath(path)}.market`) === 'file';
+  return file !== null && isInFile ? readConfigFile(file).place(path).label : formatPath(path);
+}
+
+/** What a failed ping means where the words of a library, or of another server, do not say it. */
+function explainPing(detail: string, url: string): string {
+  if (detail.includes('wrong version number'))
+    return `it does not answer with TLS; did you mean ${url.replace('https:', 'http:')}?`;
+  return /^HTTP 404\b/.test(detail) ? `${detail}; this server has no API of the exchange` : detail;
+}
+
 /** The median of some pings, in milliseconds. Rejects where one is not answered. */
-async function measure(exchange: Exchange, base: number): Promise<number> {
+async function measure(exchange: Exchange, base: number, url: string): Promise<number> {
   const latencies: number[] = [];
   for (let pings = 0; pings < PINGS; pings += 1) {
     const { promise, resolve } = Promise.withResolvers<PingOutcome>();
     exchange.ping(base, ANSWERED_WITHIN_MS, resolve);
     const outcome = await promise;
-    if (!outcome.ok) throw new Error(outcome.detail);
+    if (!outcome.ok) throw new Error(`${url}: ${explainPing(outcome.detail, url)}`);
     if (pings > 0) latencies.push(outcome.latencyMs);
   }
   return latencies.toSorted((one, other) => one - other)[Math.floor(latencies.length / 2)] ?? 0;

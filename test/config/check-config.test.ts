@@ -182,14 +182,39 @@ describe('check-config --live', () => {
   });
 
   it.each([
-    ['MARKETS', 'BTC_USDT,BCT_USDT', EXIT.config, /^Live: the exchange does not know the market BCT_USDT\.$/],
+    [
+      'MARKETS',
+      'BTC_USDT,BCT_USDT',
+      EXIT.config,
+      /^Live: markets\[1\]: the exchange does not know the market BCT_USDT\.$/,
+    ],
     ['API_KEY', 'another-key-of-the-test', EXIT.refused, /^Live: the exchange refuses the key: HTTP 401/],
-    ['BASE_URL', 'http://127.0.0.1:1', EXIT.unreachable, /^Live: /],
+    ['BASE_URL', 'http://127.0.0.1:1', EXIT.unreachable, /^Live: http:\/\/127\.0\.0\.1:1: /],
   ])('tells what is wrong with %s %s: %i', async (name, value, code, says) => {
     const { out, err, exitCode } = await live({ [`KILLSWITCHD_${name}`]: value });
     expect(out).not.toContain('is right');
     expect(exitCode).toBe(code);
     expect(err).toMatch(says);
+  });
+
+  it('says that a server without TLS, or without the API, is another than the exchange', async () => {
+    const tls = exchange.url.replace('http:', 'https:');
+    const plain = await live({ KILLSWITCHD_BASE_URL: tls });
+    expect([plain.exitCode, plain.err]).toEqual([
+      EXIT.unreachable,
+      `Live: ${tls}: it does not answer with TLS; did you mean ${exchange.url}?`,
+    ]);
+    const [other = ''] = (await startWeb()).addresses;
+    const { err } = await live({ KILLSWITCHD_BASE_URL: other });
+    expect(err).toMatch(/^Live: http:\S+: HTTP 404 .*; this server has no API of the exchange$/);
+  });
+
+  it('says in which line of the file an unknown market stands', async () => {
+    const file = fileOf('markets:\n  - BTC_USDT\n  - BCT_USDT\n');
+    const env = { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: exchange.url, KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0' };
+    const { KILLSWITCHD_MARKETS: _, ...others } = env;
+    const { err } = await ask(['check-config', '--live', '--config', file], others);
+    expect(err).toBe(`Live: ${file}:3:5 markets[1]: the exchange does not know the market BCT_USDT.`);
   });
 
   it('accepts a key whose last nonce is 30 days ahead, and accepts it again within the same second', async () => {
