@@ -191,7 +191,8 @@ function readJson(flag: string, file: string): unknown {
     // The message of a parser repeats a piece of the file, which may be a secret.
     const [, place] = /\((line \d+ column \d+)\)$/.exec(messageOf(error)) ?? [];
     const none = place === undefined ? 'it is none' : `it is none at ${place}`;
-    const why = error instanceof SyntaxError ? none : messageOf(error);
+    const missing = codeOf(error) === 'ENOENT' ? 'there is no such file' : messageOf(error);
+    const why = error instanceof SyntaxError ? none : missing;
     throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }

@@ -29,9 +29,12 @@ function hintOf(error: string, argv: readonly string[]): string {
   const command = argv.slice(3).find(isCommand);
   if (option !== undefined && command !== undefined && argv[2]?.startsWith('-') === true)
     return `Options stand behind the command: killswitchd ${command} ${option} ...\n`;
-  const [, file] =
-    /too many arguments for '(?:run|check-config)'.* but got 1: (\S+\.(?:ya?ml|json))\.$/m.exec(error) ?? [];
-  return file === undefined ? '' : `A configuration file is named by an option: --config ${file}\n`;
+  const [, name, value = ''] = /too many arguments for '([\w-]+)'.* but got 1: (\S+)\.$/m.exec(error) ?? [];
+  if (/^(run|check-config)$/.test(name ?? '') && /\.(ya?ml|json)$/.test(value))
+    return `A configuration file is named by an option: --config ${value}\n`;
+  const [one, other] = argv.slice(0, argv.lastIndexOf(value)).slice(-2);
+  const isTaken = name !== undefined && [one, other].every((word) => /^--[\w-]+$/.test(word ?? ''));
+  return isTaken ? `Perhaps ${one} has no value, and took ${other} for it.\n` : '';
 }
 
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */

@@ -108,6 +108,10 @@ test.each([
     'pause',
     "killswitchd pause: required option '--for <duration>' not specified\nTry: killswitchd pause --help",
   ],
+  [
+    'exchange --seed --listen 127.0.0.1:0',
+    '0.0.1:0.\nPerhaps --seed has no value, and took --listen for it.\nTry:',
+  ],
   ['exchange --profile life', "'life' is invalid. Allowed choices are documented, live.\n"],
 ])('%s says which command it was, what is wrong, and where help is', async (line, says) => {
   const { code, out, err } = await run(line.split(' '));

@@ -196,7 +196,10 @@ test.each<[string[], RegExp]>([
   [['--listen', '127.example.com:0'], /--listen: other hosts can reach 127\.example\.com/],
   [['--markets', 'BTC_USDT,eth-usdt'], /--markets: found "eth-usdt"; allowed: .*; did you mean ETH_USDT\?/],
   [['--seed', 'x'], /--seed: found "x"; allowed: a whole number from 0/],
-  [['--orders', '/nonexistent.json'], /--orders: cannot read \/nonexistent\.json as JSON/],
+  [
+    ['--orders', '/nonexistent.json'],
+    /--orders: cannot read \/nonexistent\.json as JSON: there is no such file$/,
+  ],
   [['--balances', 'USDT:5'], /--balances: found "USDT:5"; allowed: NAME=AMOUNT with commas between/],
   [['--balances', 'usdt=5'], /--balances: found "usdt"; allowed: a ticker such as USDT/],
   [['--limits', 'ping=5,ping=6'], /--limits: found "ping" twice/],
