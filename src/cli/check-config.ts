@@ -265,7 +265,7 @@ async function measure(exchange: Exchange, base: number, url: string): Promise<n
     const { promise, resolve } = Promise.withResolvers<PingOutcome>();
     exchange.ping(base, ANSWERED_WITHIN_MS, resolve);
     const outcome = await promise;
-    if (!outcome.ok) throw new Error(`${url}: ${explainPing(outcome.detail, url)}`);
+    if (!outcome.ok) throw new Error(`${url}: ${explainPing(outcome.detail ?? 'no answer', url)}`);
     if (pings > 0) latencies.push(outcome.latencyMs);
   }
   return latencies.toSorted((one, other) => one - other)[Math.floor(latencies.length / 2)] ?? 0;
