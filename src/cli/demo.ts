@@ -65,7 +65,7 @@ async function demonstrate(edge: Edge): Promise<void> {
     edge.exitNow(EXIT.ok);
   } catch (error) {
     if (error !== INTERRUPTED) return fail(error);
-    timeline.demo('Interrupted: ends the bot, deletes the timers.');
+    timeline.demo('Interrupted: ends the bot, the daemon and the exchange.');
     await stage?.end();
     edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }, edge));
   }
@@ -198,7 +198,8 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
   const endAll = async () => {
     bot?.child.kill('SIGKILL');
     await bot?.ended;
-    await daemon.stop('the demonstration ends');
+    // A timer of a bot that was just killed is not deleted, and the exchange ends with its timers.
+    await daemon.stop('the demonstration ends', 'keep');
     await exchange.close();
   };
   const settings = toCoreSettings(config, [exchange.url]);
