@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
 import type { ExchangeClock } from './exchange-clock.ts';
@@ -68,7 +67,7 @@ export function createTraffic(
     const told = verdict?.tell === undefined ? own : verdict.tell(own);
     requests.append(entryOf(visit, told), nowMs());
     later(replyWaitMs, () => {
-      visit.response.setHeader('date', httpDate(nowMs()));
+      visit.response.setHeader('date', new Date(nowMs()).toUTCString());
       deliver(visit, told, later);
     });
   }

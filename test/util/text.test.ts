@@ -14,6 +14,13 @@ test('no secret survives, wherever it stands and however long the text is', () =
   );
 });
 
+test('a secret is found behind a percent sign that makes a code of its first characters', () => {
+  const secret = '00+a/0/==+';
+  for (const form of [secret, encodeURIComponent(secret)]) {
+    expect(hideSecrets(`100%${form}`, [secret])).toBe('100%[redacted]');
+  }
+});
+
 test('control characters cannot forge a log line or colour a terminal, nor put a secret together', () => {
   expect(redact('first\r\nsecond\u001b[31m\u2028third\u0000\u202e', [])).toBe('first second [31m third');
   expect(redact('hunt\u0000er22', ['hunter22'])).not.toContain('hunter22');
@@ -49,8 +56,10 @@ test.each([
 });
 
 test('a text that is almost a percent-encoded secret is looked through in no time', { timeout: 2000 }, () => {
-  const text = '%27'.repeat(60);
-  expect(hideSecrets(text, [`${"'".repeat(24)}x`])).toBe(text);
+  for (const one of ["'", '%27', '\\', ' ', '%5c', '\\"']) {
+    const text = one.repeat(10_000);
+    expect(hideSecrets(text, [`${"'".repeat(24)}x`, `${'\\ '.repeat(24)}"x"x"x"`])).toBe(text);
+  }
 });
 
 test.each([
