@@ -122,7 +122,9 @@ function toText(config: Config, report: Report, isRight: boolean): string[] {
     `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 && renewalsCarried ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
     ...(renewalsCarried
       ? []
-      : ['THE TIMERS CANNOT ALL BE KEPT ARMED: not all renewals can be carried, see the warnings.']),
+      : [
+          'FEWER THAN THREE RENEWALS FIT INTO EACH TIMEOUT: not all that are needed can be carried, see the warnings.',
+        ]),
     ...host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...(exchange.nonce === 'window' ? [] : [describePace(roundTripMs, how)]),

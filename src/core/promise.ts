@@ -57,11 +57,10 @@ export function planCadence(markets: readonly Cadenced[], capacityPerSecond: num
   const stretch = smallestThatFits(1, MOST_STRETCH, (factor) => fits(factor, longestMs));
   const periodsMs = markets.map(periodOf(stretch, longestMs));
   const neededPerSecond = rate(stretch, longestMs);
-  return {
-    periodsMs,
-    overload: Math.max(1, neededPerSecond / capacityPerSecond),
-    problems: findProblems(markets, periodsMs, neededPerSecond, capacityPerSecond),
-  };
+  const isCarried = neededPerSecond <= capacityPerSecond * (1 + 1e-9);
+  const problems = findProblems(markets, periodsMs);
+  if (!isCarried) problems.push(describeOverload(markets.length, neededPerSecond, capacityPerSecond));
+  return { periodsMs, overload: isCarried ? 1 : neededPerSecond / capacityPerSecond, problems };
 }
 
 /**
@@ -75,27 +74,16 @@ function desiredPeriodMs(timeoutMs: number): number {
   );
 }
 
-function findProblems(
-  markets: readonly Cadenced[],
-  periodsMs: readonly number[],
-  neededPerSecond: number,
-  capacityPerSecond: number,
-): string[] {
-  const problems: string[] = [];
-  markets.forEach((market, index) => {
+function findProblems(markets: readonly Cadenced[], periodsMs: readonly number[]): string[] {
+  return markets.flatMap(({ market, timeoutMs }, index) => {
     const periodMs = periodsMs[index] ?? Number.POSITIVE_INFINITY;
-    if (market.timeoutMs / periodMs < LEAST_ATTEMPTS - 1e-9) {
-      problems.push(
-        `${market.market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(market.timeoutMs / periodMs)} attempts into a timeout of ${seconds(market.timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(market.timeoutMs / LEAST_ATTEMPTS)} or raise the timeout`,
-      );
-    }
+    if (timeoutMs / periodMs >= LEAST_ATTEMPTS - 1e-9) return [];
+    return `${market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(timeoutMs / periodMs)} attempts into a timeout of ${seconds(timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(timeoutMs / LEAST_ATTEMPTS)} or raise the timeout`;
   });
-  if (neededPerSecond > capacityPerSecond * (1 + 1e-9)) {
-    problems.push(
-      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise the timeouts, take fewer markets, or carry more by exchange.budgetShare, nonce: window or a shorter way to the exchange`,
-    );
-  }
-  return problems;
+}
+
+function describeOverload(markets: number, neededPerSecond: number, capacityPerSecond: number): string {
+  return `${markets} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise the timeouts, take fewer markets, or carry more by exchange.budgetShare, nonce: window or a shorter way to the exchange`;
 }
 
 /** Smallest value between `low` and `high` that fits, to one part in a million; `high` where none does. */
