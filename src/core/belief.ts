@@ -35,18 +35,18 @@ export function fold(state: CoreState, market: MarketState): void {
   const counting = belief.writes.filter((write) => !isFenced(fences, write));
   belief.notBefore = null;
   let notAfterMs = Number.NEGATIVE_INFINITY;
-  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  let armedUntilMs = Number.NEGATIVE_INFINITY;
   for (const write of counting) {
     if (write.purpose === 'delete') continue;
     notAfterMs = Math.max(notAfterMs, latestFiring(state, write));
     if (write.status !== 'confirmed') continue;
-    heldUntilMs = Math.max(heldUntilMs, write.at.awakeMs + leastMs(write.shortestMs));
+    armedUntilMs = Math.max(armedUntilMs, write.at.awakeMs + leastMs(write.shortestMs));
     const lasts = surelyLasts(state, write, counting);
     if (lasts !== null && lasts.lifeMs >= (belief.notBefore?.lifeMs ?? Number.NEGATIVE_INFINITY))
       belief.notBefore = lasts;
   }
   belief.notAfterMs = notAfterMs === Number.NEGATIVE_INFINITY ? null : notAfterMs;
-  if (heldUntilMs > Number.NEGATIVE_INFINITY) market.armedUntilAwakeMs = heldUntilMs;
+  if (armedUntilMs > Number.NEGATIVE_INFINITY) market.armedUntilAwakeMs = armedUntilMs;
 }
 
 /** With rising nonces an accepted request fences every earlier one of its key: it is refused as stale when it arrives. */

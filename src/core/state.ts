@@ -25,8 +25,8 @@ export interface Write {
   readonly purpose: Purpose;
   readonly at: Moment;
   /**
-   * `open`: on its way and waited for. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it carried it
-   * out. `unknown`: it may have carried it out, or may still do so.
+   * `open`: on its way and waited for. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it
+   * carried it out. `unknown`: it may have carried it out, or may still do so.
    */
   status: 'open' | 'abandoned' | 'confirmed' | 'unknown';
   /** Whether the first byte has left. */

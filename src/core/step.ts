@@ -110,7 +110,7 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > LATE_MS) return false;
   if (purpose === 'trip') return market.goal === 'trip';
-  // The step that takes this reading in is still to come.
+  // On a copy: the next step takes the reading in, and says what it shows.
   const ahead = { ...state.timebase, jumps: [] };
   if (observeClocks(ahead, now).length > 0) return false;
   const { bot } = market;
