@@ -16,10 +16,22 @@ export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transp
   readonly clock?: Options['clock'];
 }
 
-const OPTIONS =
-  'bases allowPlainHttp credentials hidden accessToken nonce clock budget connections ca userAgent timeoutMs requestLifetimeMs'.split(
-    ' ',
-  ) satisfies string[];
+/** The type has each option named here. */
+const OPTIONS = Object.keys({
+  bases: true,
+  allowPlainHttp: true,
+  credentials: true,
+  hidden: true,
+  accessToken: true,
+  nonce: true,
+  clock: true,
+  budget: true,
+  connections: true,
+  ca: true,
+  userAgent: true,
+  timeoutMs: true,
+  requestLifetimeMs: true,
+} satisfies Record<keyof ClientOptions, true>);
 
 /**
  * The client of the exchange. Throws where a base address is not allowed: https, or http to this host only unless

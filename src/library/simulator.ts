@@ -10,13 +10,40 @@ import {
   type SimulatedServerOptions,
   startSimulatedServer,
 } from '../simulator/server.ts';
+import type { ExchangeOptions } from '../simulator/state.ts';
 
 /** Default: the clock of this host, and any free port of 127.0.0.1. */
 export type SimulatorOptions = Partial<SimulatedServerOptions>;
 
-const OPTIONS = 'clock listen exchange orders seed clockOffsetMs time setup token'.split(' ');
-const OF_EXCHANGE =
-  'profile keys tokens markets startTimeRounding cancellationDelayMs limits checkSignatures eventCapacity seed balances terms assets codes newAddresses';
+/** The types have each option named here. */
+const OPTIONS = Object.keys({
+  clock: true,
+  listen: true,
+  exchange: true,
+  orders: true,
+  seed: true,
+  clockOffsetMs: true,
+  time: true,
+  setup: true,
+  token: true,
+} satisfies Record<keyof SimulatorOptions, true>);
+const OF_EXCHANGE = Object.keys({
+  profile: true,
+  keys: true,
+  tokens: true,
+  markets: true,
+  startTimeRounding: true,
+  cancellationDelayMs: true,
+  limits: true,
+  checkSignatures: true,
+  eventCapacity: true,
+  seed: true,
+  balances: true,
+  terms: true,
+  assets: true,
+  codes: true,
+  newAddresses: true,
+} satisfies Record<keyof ExchangeOptions, true>);
 
 /**
  * Starts a simulated exchange over HTTP, with `demo-key` and `demo-secret` unless told otherwise. Rejects with an
@@ -26,7 +53,7 @@ const OF_EXCHANGE =
 export async function startExchange(options: SimulatorOptions = {}): Promise<SimulatedServer> {
   checkNames('startExchange', 'options', options, OPTIONS);
   const { exchange = {}, time = 'running', listen = { host: '127.0.0.1', port: 0 } } = options;
-  checkNames('exchange', 'exchange', exchange, OF_EXCHANGE.split(' '));
+  checkNames('exchange', 'exchange', exchange, OF_EXCHANGE);
   checkNames('listen', 'listen', listen, ['host', 'port']);
   const { profile = 'documented' } = exchange;
   if (!['running', 'manual'].includes(time)) throw breach('time', time, 'running, manual');
