@@ -33,6 +33,8 @@ const BUDGET_WINDOW_MS = 10_000;
 const FEWEST_REQUESTS = 40;
 /** The share of their time that requests one after the other take where every market keeps its cadence. */
 const MOST_BUSY = 0.7;
+/** The part of what connections could carry that is planned for; the rest is for retries. */
+const MOST_CARRIED = 0.8;
 /** The same where what is due leaves soon after. */
 const LITTLE_BUSY = 0.3;
 
@@ -65,19 +67,27 @@ export function hasRoom(plan: Plan): boolean {
 
 /** Is there room for the cadence of every market, if not for all of them at once? */
 function keepsCadence(plan: Plan, mostBusy = MOST_BUSY): boolean {
-  const { budgetRequests, daemons, nonce, markets, roundTripMs, faults } = plan;
+  const { budgetRequests, daemons, nonce, markets, faults } = plan;
   if (daemons.length > 1 || faults.some(({ kind }) => kind === 'new-budget')) return false;
   if (budgetRequests < leastBudget(markets)) return false;
   // A late answer keeps its part of the budget from others.
   if (budgetRequests < PLENTY_REQUESTS && faults.some(makesLate)) return false;
-  const isWide = nonce === 'window';
-  const lanes = isWide ? (plan.connections ?? 64) : 1;
-  // Where all answers come late, or overtake each other, requests hold their connections for longer.
+  const lanes = nonce === 'window' ? (plan.connections ?? 64) : 1;
+  return laneMs(plan) * cadencePerMs(markets) <= mostBusy * lanes;
+}
+
+/** How long a request holds its connection: for longer where all answers come late, or overtake each other. */
+function laneMs(plan: Plan): number {
+  const { nonce, roundTripMs, faults } = plan;
   const mixing = faults.filter(
-    ({ kind, target }) => target < 0 && (kind === 'reorder' || (isWide && SLOW.has(kind))),
+    ({ kind, target }) => target < 0 && (kind === 'reorder' || (nonce === 'window' && SLOW.has(kind))),
   );
-  const mixedUpMs = Math.max(0, ...mixing.map(({ sizeMs }) => sizeMs));
-  return (roundTripMs + slowBaseMs(plan) + mixedUpMs) * cadencePerMs(markets) <= mostBusy * lanes;
+  return roundTripMs + slowBaseMs(plan) + Math.max(0, ...mixing.map(({ sizeMs }) => sizeMs));
+}
+
+/** Renewals a millisecond that fit three into every timeout. */
+export function leastPerMs(markets: readonly PlannedMarket[]): number {
+  return markets.reduce((sum, { timeoutSeconds }) => sum + 3 / (timeoutSeconds * 1000), 0);
 }
 
 /** Renewals a millisecond that keep all timers at their cadence. */
@@ -138,8 +148,7 @@ export function bearableMs(plan: Plan, market: string): number {
   const slackMs = own.timeoutSeconds * 1000 - 1000 - periodMs(timedOf(own));
   if (plan.nonce === 'window') return Math.min(LONGEST_ANSWER_MS, 0.6 * slackMs);
   // One after the other: three renewals of every timer must find their time, and a part is for retries.
-  const perMs = plan.markets.reduce((sum, { timeoutSeconds }) => sum + 3 / (timeoutSeconds * 1000), 0);
-  return Math.min(LONGEST_ANSWER_MS, 0.3 * slackMs, 0.5 / perMs - plan.roundTripMs);
+  return Math.min(LONGEST_ANSWER_MS, 0.3 * slackMs, 0.5 / leastPerMs(plan.markets) - plan.roundTripMs);
 }
 
 /** W: outages shorter than this lapse no timer of this length that is renewed so often. */
@@ -169,12 +178,19 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
       ? 1
       : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan));
   const feltMs = longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs);
-  return feltMs === 0 || (!isScarce(plan) && feltMs < survivedMs);
+  if (!isScarce(plan)) return feltMs < survivedMs;
+  // Then periods come out longer, and after an outage each market waits for those before it.
+  const everyMs = (timeoutMs / 3) * overloadOf(plan);
+  return feltMs === 0 && timeoutMs - 1000 - everyMs - laneMs(plan) - 250 > 0;
 }
 
-/** With fewer connections than the cadence needs, each market waits for those before it after an outage. */
+/** Can connections not carry three renewals of every timer? */
 export function isScarce(plan: Plan): boolean {
-  return plan.nonce === 'window' && !keepsCadence(plan);
+  return plan.nonce === 'window' && overloadOf(plan) > 1;
+}
+
+function overloadOf({ connections = 64, ...plan }: Plan): number {
+  return (laneMs(plan) * leastPerMs(plan.markets)) / (MOST_CARRIED * connections);
 }
 
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {

@@ -1,4 +1,4 @@
-import { bearableMs, cadencePerMs, leastBudget } from './conditions.ts';
+import { bearableMs, cadencePerMs, leastBudget, leastPerMs } from './conditions.ts';
 import { FAULT_KINDS, FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } from './plan.ts';
 import {
   createDraw,
@@ -113,8 +113,8 @@ const drawSlow: Shape = (draw, plan) => {
   const forMs = always ? world.faultyMs : draw.between(30_000, 110_000);
   const slow = fault(kind, atMs, forMs, sizeMs, -1);
   if (world.nonce === 'increasing' || draw.chance(0.5)) return withFaults(world, [slow]);
-  // With fewer connections than the cadence needs, and enough for all timers; and every delete takes one.
-  const needed = (world.roundTripMs + sizeMs) * cadencePerMs(world.markets);
+  // Fewer connections than three renewals of every timer need, and enough for one; and every delete takes one.
+  const needed = (world.roundTripMs + sizeMs) * leastPerMs(world.markets);
   const connections = Math.min(64, Math.max(2, Math.ceil(needed / draw.between(1, 1.75))));
   const acts = Array.from({ length: draw.whole(0, 4) }, () =>
     fault(
