@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
 import type { ExchangeClock } from './exchange-clock.ts';
@@ -67,7 +68,7 @@ export function createTraffic(
     const told = verdict?.tell === undefined ? own : verdict.tell(own);
     requests.append(entryOf(visit, told), nowMs());
     later(replyWaitMs, () => {
-      visit.response.setHeader('date', new Date(nowMs()).toUTCString());
+      visit.response.setHeader('date', httpDate(nowMs()));
       deliver(visit, told, later);
     });
   }

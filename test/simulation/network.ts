@@ -1,6 +1,6 @@
 import type { Transport, WireContent, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
-import { hashText } from '../../src/util/text.ts';
+import { hashText, httpDate } from '../../src/util/text.ts';
 import { perKey, type Sent } from './court.ts';
 import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -280,7 +280,7 @@ function createTraveller(options: NetworkOptions) {
           ...headers,
           // Few answers are asked for it, and it is dear to make.
           get date() {
-            return new Date(answeredMs).toUTCString();
+            return httpDate(answeredMs);
           },
         };
         settle({ kind: 'response', status, headers: dated, body: Buffer.from(body, 'utf8') });
