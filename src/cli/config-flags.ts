@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type FlagName, type Flags, SETTINGS } from '../config/environment.ts';
-import { loadConfig } from '../config/load.ts';
+import { type Load, loadConfig } from '../config/load.ts';
 import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
 import { offer } from './flags.ts';
 
@@ -44,7 +44,8 @@ export function addConfigFlags(command: Command): Command {
 /** The configuration of a command, and how it is read again. Says what is wrong, and throws what ends with 78. */
 export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const { env } = edge;
-  const load = () => loadConfig({ env, flags, ...(command && { command }) });
+  const load: Load = (lookAt) =>
+    loadConfig({ env, flags, ...(command && { command }), ...(lookAt && { lookAt }) });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
   tellWrong(edge, flags, loaded.shown());

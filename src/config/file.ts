@@ -17,9 +17,8 @@ import {
 } from 'yaml';
 import { isRecord } from '../util/text.ts';
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
-import { readSmallFile } from './secrets.ts';
+import { type Look, type LookAt, lookNow } from './secrets.ts';
 
-const MOST_BYTES = 1024 * 1024;
 /** A file may use an anchor a few times; more is a "billion laughs" bomb and not a configuration. */
 const MOST_ALIASES = 100;
 const NESTED = 'not usable YAML: nested too deeply';
@@ -36,10 +35,11 @@ export interface ConfigFile {
 }
 
 /** Reads and parses a YAML (or JSON) file of at most 1 MiB. Says what is wrong with the syntax, not with the values. */
-export function readConfigFile(name: string): ConfigFile {
+export function readConfigFile(name: string, lookAt: LookAt = lookNow): ConfigFile {
   const whole: Place = { label: name, rank: RANK.file, offset: 0 };
-  const file = readSmallFile(name, MOST_BYTES);
-  const hash = file.kind === 'ok' ? digest('sha256', file.value.bytes) : null;
+  const look = lookAt(name);
+  const { content: file } = look;
+  const hash = file.kind === 'ok' ? contentOf(look) : null;
   const failed = (text: string): ConfigFile => {
     return { values: null, hash, problems: [{ place: whole, text }], place: () => whole };
   };
@@ -56,10 +56,8 @@ export function readConfigFile(name: string): ConfigFile {
 }
 
 /** What a file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
-export function lookAtFile(name: string): string {
-  const file = readSmallFile(name, MOST_BYTES);
-  return file.kind === 'ok' ? digest('sha256', file.value.bytes) : file.text;
-}
+export const contentOf = ({ content }: Look): string =>
+  content.kind === 'ok' ? digest('sha256', content.value.bytes) : content.text;
 
 function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   const lineCounter = new LineCounter();

@@ -16,6 +16,8 @@ import {
   type Environment,
   findSecrets,
   findSharedKey,
+  type LookAt,
+  lookNow,
   readSecretFile,
   readTokenFile,
   type Secret,
@@ -49,26 +51,27 @@ export interface LoadOptions {
   readonly flags: Flags;
   /** What the configuration is for; left out where it is only looked at. `exec` needs no liveness mode. */
   readonly command?: Command | null;
+  readonly lookAt?: LookAt;
 }
 
-/** Reads the configuration. Each call reads the files anew. */
-export type Load = () => Loaded;
+/** Reads the configuration out of what `lookAt` sees; without it, the files are read anew. */
+export type Load = (lookAt?: LookAt) => Loaded;
 
 /**
  * Flags over environment over file over defaults. Reads the file that `--config` or `KILLSWITCHD_CONFIG` names and the
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all
  * mistakes at once.
  */
-export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded {
+export function loadConfig({ env, flags, command = null, lookAt = lookNow }: LoadOptions): Loaded {
   const outer = [readFlags(flags), readEnvironment(env)];
   const embeddedExchange = flags.embeddedExchange === true;
-  const found = findSecrets(env, { demo: embeddedExchange });
+  const found = findSecrets(env, { demo: embeddedExchange, lookAt });
   const { apiKey, apiSecret } = found;
   const known = [apiKey?.reveal(), apiSecret?.reveal(), env.KILLSWITCHD_API_KEY, env.KILLSWITCHD_API_SECRET];
   const problems = [...outer.flatMap((layer) => layer.problems), ...found.problems];
 
   const name = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
-  const file = name === null || name === '' ? null : readConfigFile(name);
+  const file = name === null || name === '' ? null : readConfigFile(name, lookAt);
   if (file !== null) problems.push(...file.problems);
   // Without knowing what the file says, everything that it may say would be called missing.
   if (name === '' || file?.values === null) return invalid(problems, known);
@@ -80,7 +83,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const report = reportTo(problems, layers);
   const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
   const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
-    const result = named === null ? null : read(named);
+    const result = named === null ? null : read(named, lookAt);
     if (result?.kind === 'wrong') report.wrong(path, result.text);
     if (result?.kind !== 'ok') return null;
     const { secret, warning } = result.value;
@@ -89,7 +92,9 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
     return secret;
   };
   const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
-    readFrom(path, named, (url) => readSecretFile(url, 'address', (text) => findUrlFlaw(text, isTelegram)));
+    readFrom(path, named, (url) => {
+      return readSecretFile(url, 'address', { lookAt, findMore: (text) => findUrlFlaw(text, isTelegram) });
+    });
   const { urlFile, pingUrlFile, format } = values.notify;
   const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
   const url = readUrl(['notify', 'urlFile'], urlFile, format === 'telegram');

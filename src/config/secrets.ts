@@ -1,5 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { constants, readFileSync, type Stats, statSync } from 'node:fs';
+import { readFile as readFileAside, stat as statAside } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
+import { codeOf } from '../util/text.ts';
 import { type Checked, listProblems, ok, type Place, type Problem, RANK, wrong } from './problem.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -41,6 +43,11 @@ export function revealPair({ apiKey, apiSecret }: Secrets) {
 
 export type SecretsRead = ReturnType<typeof readSecrets>;
 
+interface FindOptions {
+  readonly demo: boolean;
+  readonly lookAt?: LookAt;
+}
+
 /** Variables that hold a secret or name a file that does. */
 export const SECRET_VARIABLES = [
   'KILLSWITCHD_API_KEY',
@@ -59,7 +66,7 @@ const MOST_BYTES = 4 * 1024;
  * what is not given is that of the embedded exchange. Neither a value nor a file name ever stands in a message: a
  * secret that was put into the wrong variable would be the file name.
  */
-export function readSecrets(environment: Environment, options: { readonly demo: boolean }) {
+export function readSecrets(environment: Environment, options: FindOptions) {
   const { apiKey, apiSecret, problems, warnings } = findSecrets(environment, options);
   return apiKey === null || apiSecret === null
     ? { kind: 'invalid' as const, problems: listProblems(problems) }
@@ -69,7 +76,7 @@ export function readSecrets(environment: Environment, options: { readonly demo: 
 export type FoundSecrets = ReturnType<typeof findSecrets>;
 
 /** As `readSecrets`, with null for what is missing or wrong. */
-export function findSecrets(environment: Environment, { demo }: { readonly demo: boolean }) {
+export function findSecrets(environment: Environment, { demo, lookAt = lookNow }: FindOptions) {
   const problems: Problem[] = [];
   const warnings: string[] = [];
   const refuse = (variable: string, text: string, rank: number = RANK.environment): null => {
@@ -92,12 +99,12 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
       return demo ? makeSecret(`demo-${what}`, 'demo') : refuse(variable, text, RANK.missing);
     }
     if (file === '') return refuse(fileVariable, `${empty} a file that holds the ${what}`);
-    if (source !== undefined && isNewer(source, file)) {
+    if (source !== undefined && isNewer(lookAt(source), lookAt(file))) {
       const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME', '.service');
       const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
       return refuse(sourceVariable, text);
     }
-    const read = readSecretFile(file, what);
+    const read = readSecretFile(file, what, { lookAt });
     if (read.kind === 'wrong') return refuse(fileVariable, read.text);
     const { secret, warning } = read.value;
     if (warning !== null) warnings.push(`${fileVariable}: ${warning}`);
@@ -138,13 +145,8 @@ function placeOf(variable: string, rank: number): Place {
 }
 
 /** Whether a file was changed, or put in its place, after its copy was made. False where one of them is not to be seen. */
-function isNewer(source: string, copy: string): boolean {
-  try {
-    return statSync(source).ctimeMs > statSync(copy).ctimeMs;
-  } catch {
-    return false;
-  }
-}
+const isNewer = ({ changedMs }: Look, copy: Look) =>
+  changedMs !== null && copy.changedMs !== null && changedMs > copy.changedMs;
 
 export type SecretFile = Checked<{ readonly secret: Secret; readonly warning: string | null }>;
 
@@ -152,8 +154,17 @@ export type SecretFile = Checked<{ readonly secret: Secret; readonly warning: st
 type FindFlaw = (text: string) => string | null;
 
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
-export function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
-  const read = readSmallFile(file, MOST_BYTES);
+export function readSecretFile(
+  file: string,
+  what: string,
+  {
+    lookAt = lookNow,
+    findMore = () => null,
+  }: { readonly lookAt?: LookAt; readonly findMore?: FindFlaw } = {},
+): SecretFile {
+  const { content } = lookAt(file);
+  const isBig = content.kind === 'ok' && content.value.bytes.length > MOST_BYTES;
+  const read = isBig ? wrong(`is bigger than ${MOST_BYTES / 1024} KiB`) : content;
   const allowed = `allowed: a file that holds the ${what} and nothing else`;
   // Its name may be the secret, in the wrong variable.
   const where = isAbsolute(file) ? '' : `, looked for in ${resolve()}`;
@@ -170,10 +181,11 @@ export function readSecretFile(file: string, what: string, findMore: FindFlaw = 
 const SHORT = 'allowed: at least 16, such as those of openssl rand -hex 32';
 
 /** Reads the token of the control listener. A shorter one can be guessed. */
-export const readTokenFile = (file: string): SecretFile =>
-  readSecretFile(file, 'token', ({ length }) =>
-    length < 16 ? `found ${length} characters; ${SHORT}` : null,
-  );
+export const readTokenFile = (file: string, lookAt = lookNow): SecretFile =>
+  readSecretFile(file, 'token', {
+    lookAt,
+    findMore: ({ length }) => (length < 16 ? `found ${length} characters; ${SHORT}` : null),
+  });
 
 /** Reads an OAuth 2.0 access token, of any length. */
 export const readAccessTokenFile = (file: string): SecretFile => readSecretFile(file, 'access token');
@@ -210,31 +222,55 @@ const WHY: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'has a name that is too long',
 };
 
-/**
- * Reads a regular file of at most `mostBytes`; what is wrong ends a sentence about it: `does not exist`. Never waits: a
- * pipe without a writer would hold the process for ever.
- */
-export function readSmallFile(
-  path: string,
-  mostBytes: number,
-): Checked<{ readonly bytes: Buffer; readonly mode: number }> {
-  let descriptor: number | null = null;
+/** A file as it was at one look. What is wrong with it ends a sentence: `does not exist`. */
+export interface Look {
+  readonly content: Checked<{ readonly bytes: Buffer; readonly mode: number }>;
+  /** When it was changed, or put in its place, in Unix milliseconds; null where that is not to be seen. */
+  readonly changedMs: number | null;
+}
+
+export type LookAt = (path: string) => Look;
+
+const MOST_READ_BYTES = 1024 * 1024;
+/** A pipe without a writer would hold for ever whoever opens it. */
+const flag = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** Looks at a file while the process waits: a file system that hangs holds up everything. */
+export const lookNow: LookAt = (path) => {
+  let stat: Stats | null = null;
   try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stat = fstatSync(descriptor);
-    if (!stat.isFile()) return wrong(stat.isDirectory() ? 'is a directory' : 'is not a regular file');
-    const buffer = Buffer.alloc(mostBytes + 1);
-    let length = 0;
-    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
-      read = readSync(descriptor, buffer, length, buffer.length - length, null);
-    }
-    const most = mostBytes < 1024 ** 2 ? `${mostBytes / 1024} KiB` : `${mostBytes / 1024 ** 2} MiB`;
-    if (length > mostBytes) return wrong(`is bigger than ${most}`);
-    return ok({ bytes: buffer.subarray(0, length), mode: stat.mode & 0o777 });
+    stat = statSync(path);
+    const unfit = unfitness(stat);
+    return lookOf(stat, unfit === null ? ok(readFileSync(path, { flag: flag as never })) : wrong(unfit));
   } catch (error) {
-    const { code } = error as { readonly code?: unknown };
-    return wrong(WHY[String(code)] ?? `cannot be read (${typeof code === 'string' ? code : 'invalid path'})`);
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
+    return lookOf(stat, wrong(whyUnreadable(error)));
   }
+};
+
+/** The same in a thread. Never rejects. */
+export async function lookAside(path: string): Promise<Look> {
+  let stat: Stats | null = null;
+  try {
+    stat = await statAside(path);
+    const unfit = unfitness(stat);
+    return lookOf(stat, unfit === null ? ok(await readFileAside(path, { flag })) : wrong(unfit));
+  } catch (error) {
+    return lookOf(stat, wrong(whyUnreadable(error)));
+  }
+}
+
+function lookOf(stat: Stats | null, read: Checked<Buffer>): Look {
+  const mode = (stat?.mode ?? 0) & 0o777;
+  const content = read.kind === 'ok' ? ok({ bytes: read.value, mode }) : read;
+  return { content, changedMs: stat?.ctimeMs ?? null };
+}
+
+function unfitness(stat: Stats): string | null {
+  if (!stat.isFile()) return stat.isDirectory() ? 'is a directory' : 'is not a regular file';
+  return stat.size > MOST_READ_BYTES ? 'is bigger than 1 MiB' : null;
+}
+
+function whyUnreadable(error: unknown): string {
+  const code = codeOf(error);
+  return WHY[code] ?? `cannot be read (${code === '' ? 'invalid path' : code})`;
 }

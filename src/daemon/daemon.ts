@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
-import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { createBeats } from '../liveness/beats.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
@@ -20,7 +19,14 @@ import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
 import { openHttpProber } from './asking.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import { createFilesAnswer, createInForce, createReloading, type Origin, type Running } from './reloading.ts';
+import {
+  createInForce,
+  createLooks,
+  createReloading,
+  type Origin,
+  type Running,
+  rereadSecrets,
+} from './reloading.ts';
 import { createTelling, introduce } from './telling.ts';
 
 export interface DaemonOptions extends Origin {
@@ -44,7 +50,7 @@ const CLOSE_MS = 3000;
 
 /** Binds the listeners before the first timer is armed: a taken port arms nothing. Rejects where one cannot be bound. */
 export async function startDaemon(options: DaemonOptions) {
-  const { clock, env, loaded, manager, ownsBot = false } = options;
+  const { clock, loaded, manager, ownsBot = false } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
   const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials()) : null;
@@ -53,13 +59,12 @@ export async function startDaemon(options: DaemonOptions) {
   const { log, metrics, notifying, operations } = telling;
   embedded?.narrate(log);
   const inForce = createInForce(clock, config, (guarded) => guard.follow(guarded));
-  const filesAnswer = createFilesAnswer(options, inForce.config);
-  const rereadSecrets = async () =>
-    (await filesAnswer()) ? readSecrets(env, { demo: config.embeddedExchange }) : null;
-  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets });
+  const lookAtFiles = createLooks(options, inForce.config);
+  const reread = () => rereadSecrets(options, lookAtFiles);
+  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets: reread });
   const { keeper } = guard;
   const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
-  const parts = { ...options, inForce, filesAnswer, telling, guard, supervision };
+  const parts = { ...options, inForce, lookAtFiles, telling, guard, supervision };
   const reloading = createReloading(parts);
   const bots = createBots(parts);
   const closeExchange = () => guard.close().then(() => embedded?.close());

@@ -1,9 +1,16 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
-import { lookAtFile } from '../config/file.ts';
+import { contentOf } from '../config/file.ts';
 import type { Load, Loaded, LoadedConfig } from '../config/load.ts';
-import { type Environment, SECRET_VARIABLES } from '../config/secrets.ts';
+import { wrong } from '../config/problem.ts';
+import {
+  type Environment,
+  type Look,
+  type LookAt,
+  lookAside,
+  lookNow,
+  readSecrets,
+  SECRET_VARIABLES,
+} from '../config/secrets.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
@@ -22,8 +29,7 @@ export interface Origin {
 /** What a configuration changes while the daemon runs. */
 export interface Running extends Origin {
   readonly inForce: ReturnType<typeof createInForce>;
-  /** Whether the file systems of all that is read again answer: reading holds up the loop. */
-  readonly filesAnswer: () => Promise<boolean>;
+  readonly lookAtFiles: LookAtFiles;
   readonly telling: Telling;
   readonly guard: Guard;
   readonly supervision: Supervision | null;
@@ -49,17 +55,17 @@ export function createReloading(daemon: Running) {
   let fresh: Promise<ReloadReport> | null = null;
   let over = false;
   const poll = createPoll(daemon, () => take('poll'));
-  const lookAtSecrets = (config: Config) => lookAtAll(secretFilesOf(config, daemon.env));
-  let secrets = lookAtSecrets(inForce.config());
+  const secretsIn = (config: Config, lookAt: LookAt) => contentsOf(secretFilesOf(config, daemon.env), lookAt);
+  let secrets = secretsIn(inForce.config(), lookNow);
 
   async function run(trigger: ReloadTrigger): Promise<ReloadReport> {
-    const loaded = await read(daemon, secrets);
+    const { loaded, seen } = await read(daemon, secrets);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
     const { refusals, added, removed, moved, changed, same } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
-    secrets = lookAtSecrets(next);
+    secrets = secretsIn(next, seen);
     if (!same) {
       telling.follow(next);
       guard.replaceSecrets(next);
@@ -109,41 +115,50 @@ export function createReloading(daemon: Running) {
   };
 }
 
+const UNSEEN: Look = { content: wrong('was not looked at yet'), changedMs: null };
+const seenIn = (looks: Looks) => (path: string) => looks.get(path) ?? UNSEEN;
+
 /**
  * Reads the configuration and all that it names once all files were the same at two looks, and secrets that are not the
- * ones known for a second: half of a file is no configuration. Each look, and the reading after the last, follows right
- * after an answer of the file systems.
+ * ones known for a second: half of a file is no configuration. It is read out of the last look.
  */
-async function read({ clock, inForce, filesAnswer, env, load }: Running, known: string): Promise<Loaded> {
-  const refused = (why: string): Loaded => ({ kind: 'invalid', problems: [why], shown: () => [] });
-  let files = secretFilesOf(inForce.config(), env);
-  let seen: string | null = null;
+async function read({ clock, inForce, lookAtFiles, env, load }: Running, known: string) {
+  const refused = (why: string) => {
+    const loaded: Loaded = { kind: 'invalid', problems: [why], shown: () => [] };
+    return { loaded, seen: () => UNSEEN };
+  };
+  const named = secretFilesOf(inForce.config(), env);
+  const { file } = inForce.config();
+  let before: string | null = null;
   let same = 0;
-  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
-    if (looks > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
-    if (!(await filesAnswer())) return refused(HANGS);
-    const secrets = lookAtAll(files);
-    const found = `${look(inForce.config())} ${secrets}`;
-    same = found === seen ? same + 1 : 1;
-    seen = found;
+  for (let count = 0; count < MOST_LOOKS; count += 1) {
+    if (count > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
+    const looks = await lookAtFiles(named);
+    if (looks === null) return refused(HANGS);
+    const seen = seenIn(looks);
+    const secrets = contentsOf(named, seen);
+    const found = `${file === null ? null : contentOf(seen(file))} ${secrets}`;
+    same = found === before ? same + 1 : 1;
+    before = found;
     if (same < (secrets === known ? 2 : SECRET_LOOKS)) continue;
-    const loaded = load();
-    const named = loaded.kind === 'ok' ? secretFilesOf(loaded.config, env) : files;
-    if (named.every((file) => files.includes(file))) return loaded;
+    const unseen = new Set<string>();
+    const loaded = load((path) => {
+      if (!looks.has(path)) unseen.add(path);
+      return seen(path);
+    });
+    if (unseen.size === 0) return { loaded, seen };
     // It names files that were not looked at yet.
-    files = named;
+    named.push(...unseen);
   }
   return refused(CHANGES);
 }
 
-/** What the configuration file is now: a digest, or why it cannot be read; null without a file. */
-const look = ({ file }: Config) => (file === null ? null : lookAtFile(file));
-
-const lookAtAll = (files: readonly string[]) => files.map(lookAtFile).join();
+const contentsOf = (files: readonly string[], lookAt: LookAt) =>
+  files.map((file) => contentOf(lookAt(file))).join();
 
 /** Reloads once the file has changed and was the same at two looks. What was rejected is tried again, ever more rarely. */
 function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
-  const { clock, filesAnswer } = daemon;
+  const { clock, lookAtFiles } = daemon;
   const { config } = daemon.inForce;
   let over = false;
   let cancel: Cancel = () => {};
@@ -152,11 +167,13 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   let seen: string | null = null;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
-    if (await filesAnswer()) await compare();
+    const looks = await lookAtFiles();
+    if (looks !== null) await compare(looks);
     wait();
   }
-  async function compare(): Promise<void> {
-    const found = look(config());
+  async function compare(looks: Looks): Promise<void> {
+    const { file } = config();
+    const found = file === null ? null : contentOf(seenIn(looks)(file));
     const wasSeen = seen === found;
     seen = found;
     const isNew = found !== taken;
@@ -234,6 +251,13 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
   };
 }
 
+/** The secret files once more, for a key that is refused; null where their file systems do not answer. */
+export async function rereadSecrets({ env, loaded }: Origin, lookAtFiles: LookAtFiles) {
+  const looks = await lookAtFiles();
+  if (looks === null) return null;
+  return readSecrets(env, { demo: loaded.config.embeddedExchange, lookAt: seenIn(looks) });
+}
+
 /** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
 function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
   const secrets = SECRET_VARIABLES.flatMap((name) => (/_(FILE|SOURCE)$/.test(name) ? env[name] : []));
@@ -243,29 +267,28 @@ function secretFilesOf({ control, notify }: Config, env: Environment): string[] 
 
 const ANSWER_WITHIN_MS = 5000;
 
+/** What files were at one look, by their paths. */
+type Looks = ReadonlyMap<string, Look>;
+/** Looks at all that `load` reads, and at `more`; null where a file system does not answer within 5 s. */
+export type LookAtFiles = (more?: readonly string[]) => Promise<Looks | null>;
+
 /**
- * Whether the file systems of all that `load` reads answer within 5 s; a missing file is an answer. A thread of libuv
- * opens the files one after the other: one that hangs does not hold up the loop. The configuration file comes last, so
- * that its answer is the newest. While one look hangs, every later question waits for the same look.
+ * A thread of libuv reads the files one after the other: one that hangs holds up no renewal. The configuration file
+ * comes last, so that its content is the newest. While one look hangs, every later question waits for the same look.
  */
-export function createFilesAnswer({ clock, env }: Origin, config: () => Config): () => Promise<boolean> {
-  let looks: Promise<void> | null = null;
-  return async () => {
-    looks ??= lookAtFiles([secretFilesOf(config(), env), config().file ?? []].flat()).finally(() => {
-      looks = null;
+export function createLooks({ clock, env }: Origin, config: () => Config): LookAtFiles {
+  let underWay: Promise<Looks> | null = null;
+  return (more = []) => {
+    const paths = [...secretFilesOf(config(), env), ...more, config().file ?? []].flat();
+    underWay ??= lookAtEach(new Set(paths)).finally(() => {
+      underWay = null;
     });
-    return (await within(clock, ANSWER_WITHIN_MS, looks)) !== null;
+    return within(clock, ANSWER_WITHIN_MS, underWay);
   };
 }
 
-async function lookAtFiles(paths: readonly string[]): Promise<void> {
-  for (const path of paths) {
-    try {
-      // Without a wait for the writer of a pipe.
-      await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-      if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
-    } catch {
-      // The reader of the file reports why it cannot be read.
-    }
-  }
+async function lookAtEach(paths: ReadonlySet<string>): Promise<Looks> {
+  const looks = new Map<string, Look>();
+  for (const path of paths) looks.set(path, await lookAside(path));
+  return looks;
 }

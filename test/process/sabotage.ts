@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { readFile, readFileSync } from 'node:fs';
+import fs, { readFile, readFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 
 /**
  * What can be done to a daemon from within. This module is loaded into it before everything else (`--import`); at
@@ -10,6 +11,8 @@ export type Sabotage =
   | { readonly kind: 'block'; readonly ms: number }
   /** Every thread of libuv waits for a pipe that nobody writes, as for a file system that is dead. */
   | { readonly kind: 'hang-threads'; readonly pipe: string }
+  /** The file system of this folder no longer answers whoever waits for it, and answers threads. */
+  | { readonly kind: 'hang-waiting'; readonly folder: string }
   /** A fault of the program itself: an error that nobody catches, or a promise that nobody handles. */
   | { readonly kind: 'throw' | 'reject' };
 
@@ -21,6 +24,17 @@ function carryOut(sabotage: Sabotage): void {
     case 'hang-threads':
       execFileSync('mkfifo', [sabotage.pipe]);
       for (let thread = 0; thread < 64; thread += 1) readFile(sabotage.pipe, () => undefined);
+      return;
+    case 'hang-waiting':
+      for (const name of ['openSync', 'statSync', 'lstatSync', 'readFileSync'] as const) {
+        const real = fs[name] as (...given: readonly unknown[]) => unknown;
+        const hung = (...given: readonly unknown[]) => {
+          if (String(given[0]).startsWith(sabotage.folder)) carryOut({ kind: 'block', ms: 60_000 });
+          return real(...given);
+        };
+        Object.assign(fs, { [name]: hung });
+      }
+      syncBuiltinESMExports();
       return;
     case 'throw':
       setTimeout(() => {
