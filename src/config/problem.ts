@@ -1,5 +1,5 @@
 import { didYouMean } from '../util/nearest.ts';
-import { describeValue } from '../util/text.ts';
+import { counted, describeValue } from '../util/text.ts';
 import type { SchemaNode } from './schema.ts';
 
 /** A tree of plain values, as YAML or JSON gives it. */
@@ -52,13 +52,21 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/** The messages in the order of their places, the same only once; for a terminal with the line of the file under each. */
+/** Nobody reads more, and to explain each of 70,000 holds up renewals for seconds. */
+export const MOST_TOLD = 100;
+
+/**
+ * The messages in the order of their places, the same only once and at most 100; for a terminal with the line of the file
+ * under each.
+ */
 export function listProblems(problems: readonly Problem[], isTerminal = false): string[] {
   const below = ({ place, keyOnly = false }: Problem) => (isTerminal && place.excerpt?.(keyOnly)) || [];
   const told = problems
     .toSorted(({ place: one }, { place: other }) => one.rank - other.rank || one.offset - other.offset)
+    .slice(0, MOST_TOLD)
     .map((problem) => [`${problem.place.label}: ${problem.text}`, ...below(problem)].join('\n'));
-  return [...new Set(told)];
+  const more = problems.length - MOST_TOLD;
+  return [...new Set(told), ...(more > 0 ? [`and ${counted(more, 'more mistake')}`] : [])];
 }
 
 /** A value as a message about a file or a variable shows it. */

@@ -7,6 +7,7 @@ import {
   describeAllowed,
   formatPath,
   type Mistake,
+  MOST_TOLD,
   type Path,
   type Place,
   type Problem,
@@ -27,7 +28,7 @@ type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 export function validate(values: Tree, schema: object, prefix = '') {
   const first = check(values, schema, prefix);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
-  const mistakes = first.violations.flatMap((one) => explain(one, prefix) ?? []);
+  const mistakes = first.violations.flatMap((one, index) => explain(one, prefix, index < MOST_TOLD) ?? []);
   const left = structuredClone(values);
   for (const { path } of mistakes) takeOut(left, path);
   return { values: check(left, schema, prefix).values, mistakes };
@@ -61,7 +62,11 @@ function check(data: Tree, schema: object, prefix: string): { values: Tree; viol
   }
 }
 
-function explain({ instancePath, keyword, params, parentSchema, data }: Violation, prefix: string) {
+function explain(
+  { instancePath, keyword, params, parentSchema, data }: Violation,
+  prefix: string,
+  isTold: boolean,
+) {
   const node = parentSchema as SchemaNode;
   const path = readPointer(instancePath);
   const at = (step: string | number, text: string): Mistake => ({ path: [...path, step], text });
@@ -70,7 +75,7 @@ function explain({ instancePath, keyword, params, parentSchema, data }: Violatio
       return null;
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
-      return { ...at(name, explainUnknown(name, node, prefix)), keyOnly: true };
+      return { ...at(name, isTold ? explainUnknown(name, node, prefix) : 'unknown key'), keyOnly: true };
     }
     case 'required': {
       const name = String(params.missingProperty);
