@@ -211,8 +211,8 @@ export function untilPressedMs(state: CoreState, market: MarketState): number {
 }
 
 /**
- * How long before the end of its guarantee a timer can still be saved. A request takes about half of the answer time to
- * reach the exchange, where the timer stands for up to a second longer than is guaranteed.
+ * How long before the end of its guarantee a timer can still be saved. A request reaches the exchange after about half of
+ * the answer time. The timer stands for up to a second longer than is guaranteed, which pays for half of that.
  */
 function travelMs({ answerMs }: CoreState): number {
   return Math.min((answerMs ?? 100) / 4, 500);
