@@ -87,8 +87,10 @@ export interface OrderRequest {
 export interface RestingOrder extends OrderRequest {
   readonly id: number;
   readonly account: string;
+  /** When it came: the exchange's clock, Unix milliseconds. */
+  readonly atMs: number;
   /** Placed through the API: it holds its money back and is filled when the price meets it. Others never are. */
-  readonly placed: Pick<MarketOrder, 'clientOrderId' | 'atMs' | 'stp' | 'postOnly'> | null;
+  readonly placed: Pick<MarketOrder, 'clientOrderId' | 'stp' | 'postOnly'> | null;
 }
 
 /** An order that is no longer in the book. Amounts and prices are decimal strings. */

@@ -66,9 +66,9 @@ function readOrder({ account, body, nowMs, profile, data }: Call, hasPrice: bool
     side,
     amount: formatDecimal(amount),
     price: formatDecimal(price),
+    atMs: nowMs,
     placed: {
       clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
-      atMs: nowMs,
       stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
       postOnly: body['postOnly'] === true,
     },
@@ -152,15 +152,15 @@ export function cancel(state: ExchangeState, order: RestingOrder, by: Canceller,
 /** Nothing of the order is filled. */
 const UNFILLED = { status: 'OPEN', dealMoney: '0', dealStock: '0', dealFee: '0', ioc: false } as const;
 /** What an order says of itself that nobody placed through the API. */
-const UNPLACED = { clientOrderId: '', atMs: 0, stp: 'no', postOnly: false };
+const UNPLACED = { clientOrderId: '', stp: 'no', postOnly: false };
 
 function viewOf({ termsOf }: ExchangeState, order: RestingOrder): MarketOrder {
-  const { id: orderId, account, market, side, amount, price } = order;
+  const { id: orderId, account, market, side, amount, price, atMs } = order;
   const placed = order.placed ?? UNPLACED;
   const type = order.type === 'spot' ? 'limit' : 'margin limit';
   const feeRate = formatDecimal((termsOf(market) ?? PLAIN_TERMS).feeRate);
-  const terms = { amount, left: amount, price, feeRate };
-  return { orderId, account, market, side, type, ...terms, ...UNFILLED, ...placed, endedAtMs: placed.atMs };
+  const terms = { amount, left: amount, price, feeRate, atMs, endedAtMs: atMs };
+  return { orderId, account, market, side, type, ...terms, ...UNFILLED, ...placed };
 }
 
 /** An Order of the API document; or as the live exchange spells it: with rates of fees, and without position side. */
@@ -284,7 +284,7 @@ export const placeLimitOrder = (book: 'spot' | 'collateral') => (call: Call) => 
   }
   const view: MarketOrder = { ...viewOf(call, order), ioc, status: ioc ? 'CANCELED' : 'OPEN' };
   if (ioc) addRecord(data.orders, account, String(order.id), view);
-  else addResting(call, order, nowMs);
+  else addResting(call, order);
   return done(orderReply(view, profile));
 };
 

@@ -68,14 +68,9 @@ function controls(state: ExchangeState) {
         setBalance(purses, key.account, currency, decimal(amount));
     },
     hasKey: (name: string): boolean => state.data.keys.has(name),
-    placeOrder(
-      { market, type, side, amount, price }: OrderRequest,
-      nowMs: number,
-      account = DEFAULT_ACCOUNT,
-    ) {
+    placeOrder(order: OrderRequest, atMs: number, account = DEFAULT_ACCOUNT) {
       state.data.lastOrderId += 1;
-      const id = state.data.lastOrderId;
-      return addResting(state, { id, account, market, type, side, amount, price, placed: null }, nowMs);
+      return addResting(state, { ...order, id: state.data.lastOrderId, account, atMs, placed: null });
     },
     orders: () => [...state.data.book.values()],
     timers: () => [...state.data.timers.values()],

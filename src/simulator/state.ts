@@ -182,10 +182,10 @@ export interface Call extends ExchangeState {
   readonly grantSeconds: number | null;
 }
 
-export function addResting({ data, log }: ExchangeState, order: RestingOrder, nowMs: number): RestingOrder {
-  const { account, market, id: orderId, type, side, amount, price } = order;
+export function addResting({ data, log }: ExchangeState, order: RestingOrder): RestingOrder {
+  const { account, market, id: orderId, type, side, amount, price, atMs } = order;
   data.book.set(orderId, order);
-  log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, nowMs);
+  log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, atMs);
   return order;
 }
 

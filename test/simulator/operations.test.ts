@@ -99,6 +99,15 @@ test.each([
   expect(trader.ask(path, fields)).toEqual(pretended);
 });
 
+test('an order that the test itself places is told with the moment of its creation', () => {
+  const { exchange, ask } = createTrader();
+  const order = { market: 'BTC_USDT', side: 'buy', amount: '1', price: '90' } as const;
+  exchange.placeOrder({ ...order, type: 'spot' }, START_MS + 250);
+  const told = { ...order, type: 'limit', left: '1', timestamp: START_MS / 1000 + 0.25 };
+  expect(ask('/api/v4/orders', {}).value).toMatchObject([told]);
+  expect(ask('/api/v4/order/cancel', { market: 'BTC_USDT', order_id: 1 }).value).toMatchObject(told);
+});
+
 const JSON_BODY = { 'content-type': 'application/json' };
 
 /** Five orders, one a second: sells of ETH and, every other time, of BTC. */
