@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { hashText } from '../util/text.ts';
-import { gatewayPage, jsonReply, type Reply, renderAnswer } from './answer.ts';
+import { gatewayPage, jsonReply, type Refusal, type Reply, refuse } from './answer.ts';
 import { EXTRAS, MAX_BODY_BYTES, OPERATIONS, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';
 import { FORBIDDEN, STALE, UNAUTHORISED } from './signed-request.ts';
@@ -74,7 +74,7 @@ function deciding<Name extends string, Fields extends TProperties>(
 }
 
 /** Answered in the exchange's place: not carried out. */
-const instead = (reply: CannedReply): Verdict => ({ apply: 'no', tell: () => reply });
+const instead = (reply: CannedReply | Refusal): Verdict => ({ apply: 'no', tell: () => reply });
 
 /** Carried out, and answered with something else. */
 const afterwards = (reply: CannedReply): Verdict => ({ tell: () => reply });
@@ -83,6 +83,7 @@ const afterwards = (reply: CannedReply): Verdict => ({ tell: () => reply });
 const always = <Name extends string>(name: Name, verdict: Verdict) => deciding(name, {}, () => verdict);
 
 const oversized = (own: Reply) => ({ ...own, body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}` });
+const serverError = (status: number) => jsonReply(status, { error: ['Internal server error.'] });
 const NO_JSON = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]);
 const LOCATION = Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' });
 const MESSAGES = { description: 'an object with arrays of strings' };
@@ -127,14 +128,14 @@ const KINDS = [
       errors: Type.Optional(Type.Record(Type.String(), Type.Array(TEXT), MESSAGES)),
     },
     ({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
-      instead(jsonReply(status, { code, message, errors })),
+      instead(refuse(status, code, message, errors)),
   ),
   /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
   kind('grant', { seconds: whole(1, 86_400) }, ({ seconds }) => ({ grantSeconds: seconds })),
   /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
   deciding('cache', {}, (_, faultId) => ({ cachedBy: faultId })),
   always('throttle', instead(gatewayPage(429, 'Too Many Requests'))),
-  always('stale-nonce', instead(renderAnswer(STALE, 'private'))),
+  always('stale-nonce', instead(STALE)),
   always('maintenance', instead(gatewayPage(503, 'Service Temporarily Unavailable'))),
   always('garbage', afterwards({ ...jsonReply(200, null), body: NO_JSON })),
   /** Half of the reply, although its length was announced; then the connection is closed. Carried out. */
@@ -142,14 +143,14 @@ const KINDS = [
   /** The good reply with more than 64 KiB of white space after it; carried out. */
   always('oversize', { tell: oversized }),
   always('wrong-shape', afterwards(jsonReply(200, { code: 0 }))),
-  always('unacknowledged', afterwards(statusReply(500))),
+  always('unacknowledged', afterwards(serverError(500))),
   always('lie', { apply: 'pretend' }),
   kind('slow-body', { ms: DURATION }, ({ ms }, { before }) => ({ bodyMs: before.bodyMs + ms })),
   deciding('redirect', { location: Type.Optional(LOCATION) }, ({ location = '/api/v4/public/ping' }) =>
     instead({ status: 302, headers: { location }, body: '' }),
   ),
-  always('unauthorised', instead(renderAnswer(UNAUTHORISED, 'private'))),
-  always('forbidden', instead(renderAnswer(FORBIDDEN, 'private'))),
+  always('unauthorised', instead(UNAUTHORISED)),
+  always('forbidden', instead(FORBIDDEN)),
 ] as const;
 
 /** What is sent to `POST /simulator/faults`. */
@@ -194,7 +195,7 @@ export interface Verdict {
   /** Default `yes`. */
   readonly apply?: 'yes' | 'no' | 'pretend';
   /** What the client is told in place of the exchange's own answer; null: its connection is reset. */
-  readonly tell?: (own: Reply) => CannedReply | null;
+  readonly tell?: (own: Reply) => CannedReply | Refusal | null;
   /** Half of the answer is sent. */
   readonly isCutOff?: boolean;
   /** The fault under which the first good answer is repeated. */
@@ -297,10 +298,8 @@ function isMatch({ match = {} }: Fault, target: RequestTarget): boolean {
 }
 
 /** A page of the gateway, or the JSON of the API; from 500 on that of the live exchange's server itself. */
-function statusReply(status: number, body: 'json' | 'html' = 'json'): CannedReply {
+function statusReply(status: number, body: 'json' | 'html' = 'json'): CannedReply | Refusal {
   const title = STATUS_CODES[status] ?? (status < 500 ? 'Client Error' : 'Server Error');
   if (body === 'html') return gatewayPage(status, title);
-  return status < 500
-    ? jsonReply(status, { code: 0, message: `${title}.`, errors: {} })
-    : jsonReply(status, { error: ['Internal server error.'] });
+  return status < 500 ? refuse(status, 0, `${title}.`) : serverError(status);
 }

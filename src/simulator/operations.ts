@@ -132,9 +132,15 @@ export function createAnswerer(state: ExchangeState) {
       const refused = { ...target, status: answer.status, code: answer.code, why: reasonOf(answer) };
       state.log.append({ kind: 'request-refused', ...refused }, how.nowMs);
     }
-    const isPublic = operation?.method === 'GET' || pathOf(request).startsWith('/api/v4/public/');
-    return renderAnswer(answer, isPublic ? 'public' : 'private');
+    return renderFor(request, answer);
   };
+}
+
+/** The reply to a request, whose error object has the shape of its operation. */
+export function renderFor(request: ExchangeRequest, answer: Answer): Reply {
+  const path = pathOf(request);
+  const isPublic = BY_PATH.get(path)?.method === 'GET' || path.startsWith('/api/v4/public/');
+  return renderAnswer(answer, isPublic ? 'public' : 'private');
 }
 
 function queryOf({ path }: ExchangeRequest): Call['body'] {

@@ -4,7 +4,7 @@ import type { Reply } from './answer.ts';
 import type { Journal, Numbered } from './event-log.ts';
 import type { ExchangeClock } from './exchange-clock.ts';
 import type { CannedReply, FaultKind, FaultPlan, Treatment } from './faults.ts';
-import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
+import { MAX_BODY_BYTES, type RequestTarget, renderFor } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeRequest } from './state.ts';
 
@@ -32,7 +32,6 @@ interface Visit {
   readonly treatment: Treatment;
 }
 
-const NOTHING: Reply = { status: 200, headers: {}, body: '' };
 const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
@@ -49,14 +48,13 @@ export function createTraffic(
   const { later, hold, releaseHeld } = createWaitingRoom(clock);
   const cached = new Map<string, Reply>();
 
-  function ownReply({ request, target, treatment }: Visit): Reply {
-    const { apply, cachedBy } = treatment.verdict ?? {};
-    if (apply === 'no') return NOTHING;
+  function ownReply({ request, target, treatment: { verdict, grantSeconds } }: Visit): Reply {
+    const { apply, cachedBy } = verdict ?? {};
+    if (apply === 'no') return { status: 200, headers: {}, body: '' };
     const name = JSON.stringify([cachedBy, target]);
     const known = cachedBy === undefined ? undefined : cached.get(name);
     if (known !== undefined) return known;
-    const pretend = apply === 'pretend' ? apply : undefined;
-    const own = exchange.handle(request, nowMs(), pretend, treatment.grantSeconds);
+    const own = exchange.handle(request, nowMs(), apply === 'pretend' ? apply : undefined, grantSeconds);
     onHandled();
     if (cachedBy !== undefined && own.status < 300) cached.set(name, own);
     return own;
@@ -65,7 +63,8 @@ export function createTraffic(
   function answer(visit: Visit): void {
     const { verdict, replyWaitMs } = visit.treatment;
     const own = ownReply(visit);
-    const told = verdict?.tell === undefined ? own : verdict.tell(own);
+    const said = verdict?.tell === undefined ? own : verdict.tell(own);
+    const told = said !== null && 'kind' in said ? renderFor(visit.request, said) : said;
     requests.append(entryOf(visit, told), nowMs());
     later(replyWaitMs, () => {
       visit.response.setHeader('date', httpDate(nowMs()));

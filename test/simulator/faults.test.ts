@@ -57,6 +57,18 @@ test.each<[Fault, number, object, string, boolean]>([
   expect(seen.body).toContain(body);
 });
 
+test.each<[Fault, number, string]>([
+  [{ kind: 'refusal', message: 'No pool.' }, 422, 'No pool.'],
+  [{ kind: 'status', status: 400 }, 400, 'Bad Request.'],
+  [{ kind: 'stale-nonce' }, 429, 'Too many requests.'],
+  [{ kind: 'unauthorised' }, 401, 'Unauthorized request.'],
+])('%j has the error object of public operations where it hits one', async (fault, status, message) => {
+  server().addFaults([fault]);
+  const answer = await send(server().url, ping);
+  expect(answer.status).toBe(status);
+  expect(JSON.parse(answer.body)).toEqual({ success: false, message, params: [] });
+});
+
 test.each<[Fault, boolean]>([
   [{ kind: 'reset', when: 'before' }, false],
   [{ kind: 'reset', when: 'after' }, true],
