@@ -172,7 +172,7 @@ function describeFailure(error: unknown) {
   let hint = usual;
   if (error.name === 'RefusedError') hint = refused(` with code ${error.code}`);
   else if (error.name === 'ArgumentError')
-    hint = error.argument === 'amountIn' ? 'name it with --amount-in or in the JSON' : null;
+    hint = message.startsWith('amountIn is missing') ? 'name it with --amount-in or in the JSON' : null;
   else if (usual === MAYBE && !error.maybeApplied) hint = null;
   const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
   // Its cause is in the message.

@@ -148,6 +148,7 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     [withOrder({ ...ANY, side: 'sell' }), /would sell 60 BTC, for USDT, at the market/],
     [['withdrawPay', SENT], sends],
     [withOrder(ANY, '--yes'), unsaid],
+    [withOrder({ ...ANY, side: 'sell' }, '--amount-in', 'quote'), /a sell is counted in the base currency$/],
     [withOrder(ORDER, ...flags, '--yes'), twice],
     [['withdrawPay', SENT, ...flags, '--yes'], /--amount-in: withdrawPay has no amount to be counted/],
     // Wrong arguments come before a missing --yes.
