@@ -78,11 +78,14 @@ export function createGuard(options: GuardOptions) {
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());
-  const replaceSecrets = (changed: Partial<Holders>): void => {
-    if (!secrets.replace(changed)) return;
-    const text = 'The secret files hold a new key: it signs the next request.';
-    log.logger.info({ event: 'secrets-changed' }, text);
-    keeper.credentialsChanged();
+  const replaceSecrets = (changed: Partial<Holders>): boolean => {
+    const isNew = secrets.replace(changed);
+    if (isNew) {
+      const text = 'The secret files hold a new key: it signs the next request.';
+      log.logger.info({ event: 'secrets-changed' }, text);
+      keeper.credentialsChanged();
+    }
+    return isNew;
   };
   const keyWatch = createKeyWatch(options, replaceSecrets);
   const keeper = createKeeper({
@@ -100,6 +103,7 @@ export function createGuard(options: GuardOptions) {
     keeper,
     /** Blots out secrets. */
     hide: secrets.hide,
+    /** True where key or secret are other ones now. */
     replaceSecrets,
     /** Puts everything else of it in force. It differs in nothing but what may change. */
     follow(next: Config): void {
@@ -118,7 +122,7 @@ const REREAD_MS = 1000;
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
   { clock, telling: { log }, rereadSecrets }: GuardOptions,
-  replaceSecrets: (changed: Partial<Holders>) => void,
+  replaceSecrets: (changed: Partial<Holders>) => unknown,
 ) {
   let problems = '';
   let cancel: Cancel | null = null;

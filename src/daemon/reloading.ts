@@ -63,12 +63,13 @@ export function createReloading(daemon: Running) {
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
-    const { refusals, added, removed, moved, changed, same } = diffConfig(inForce.config(), next);
+    const { refusals, added, removed, moved, changed, ...diff } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
     secrets = secretsIn(next, seen);
+    // While the key was refused another one may have been read, which the configuration in force does not know.
+    const same = !guard.replaceSecrets(next) && diff.same;
     if (!same) {
       telling.follow(next);
-      guard.replaceSecrets(next);
       inForce.follow(next);
     }
     poll.took(loaded);

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
+import { asker, controlsOf } from './control.ts';
 import { beginGuard, guard, stageFor } from './harness.ts';
 import { endBy, eventually, said, sleep } from './program.ts';
 import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
@@ -76,6 +78,26 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
     expect(daemon.logged('secrets-changed')).toHaveLength(1);
     expect(daemon.stdout()).not.toContain('the-next-secret');
   });
+});
+
+test.concurrent('a reload puts the key of its files in force, also where that is the one of before, and another one was read while it was refused', {
+  timeout: 60_000,
+}, async (context) => {
+  const { exchange, daemon } = await guard(context, { markets: MARKETS, control: true });
+  const ask = asker(context, (await controlsOf(daemon))[0] ?? '');
+  const other = { key: 'key-of-another-account', secret: DEMO.secret, account: 'other' };
+  await exchange.addKeys(other);
+  await exchange.addFaults({ ...UNAUTHORISED, match: { key: DEMO.key } });
+  const keyFile = join(dirname(daemon.secretFile), 'api-key');
+  writeFileSync(keyFile, other.key);
+  await exchange.event('timer-armed', 15_000, ({ account }) => account === other.account);
+  await exchange.clearFaults();
+  writeFileSync(keyFile, DEMO.key);
+  expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied' });
+  expect(daemon.logged('secrets-changed')).toHaveLength(2);
+  const backMs = await exchange.nowMs();
+  const isOwn = (account: string, atMs: number) => account !== other.account && atMs >= backMs;
+  await exchange.event('timer-updated', 15_000, ({ account, atMs }) => isOwn(account, atMs));
 });
 
 /** What a daemon with the same key did while the clock of its host was ahead. */

@@ -79,6 +79,11 @@ export function exchangeAt(url: string, end: () => Promise<unknown>) {
     async placeOrders(...orders: readonly RestingOrder[]) {
       await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
     },
+    async addKeys(
+      ...keys: readonly { readonly key: string; readonly secret: string; readonly account: string }[]
+    ) {
+      await ask(`${url}/simulator/keys`, json(keys));
+    },
     async addFaults(...faults: readonly Fault[]) {
       await ask(`${url}/simulator/faults`, json(faults));
     },
