@@ -109,6 +109,12 @@ function unsent(cause: unknown): WireResult {
   return { kind: 'failed', reason: 'auth', detail, maybeApplied: false, cause };
 }
 
+/** The `Date` of an answer, Unix milliseconds; null where it has none. */
+function dateOf(result: WireResult): number | null {
+  const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
+  return header === null ? null : parseHttpDate(header);
+}
+
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
 export function createSession(options: SessionOptions) {
   const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
@@ -123,11 +129,12 @@ export function createSession(options: SessionOptions) {
     // Reading the clock costs about as much as signing.
     if (kind !== 'nonce' && mode === 'increasing') return verdict;
     const now = clock.now();
-    const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
-    const serverDateMs = header === null ? null : parseHttpDate(header);
-    const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
-    if (second !== undefined) serverClock.observe(second, sent, now);
-    const advice = nonce !== null && kind === 'nonce' ? nonces.refused(nonce, serverDateMs, now) : null;
+    const serverDateMs = dateOf(result);
+    if (serverDateMs !== null) serverClock.observe(serverDateMs / 1000, sent, now);
+    if (timer !== undefined) serverClock.observe(timer.startTime, sent, now, 'stamp');
+    if (nonce === null || kind !== 'nonce') return verdict;
+    serverClock.doubt(Number(nonce), sent, now);
+    const advice = nonces.refused(nonce, serverDateMs, now);
     return advice === null ? verdict : { ...verdict, detail: `${detail}: ${advice}` };
   }
 

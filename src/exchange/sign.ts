@@ -152,23 +152,54 @@ const SAMPLES = 8;
 /** An answer that was longer on its way, through a suspend for example, says too little to correct what is known. */
 const LONGEST_TRIP_MS = 4000;
 
+/** A nonce that was refused is that of another time than the exchange's, which is further from it than this. */
+const BESIDE_MS = 2000;
+
 export type ServerClock = ReturnType<typeof createServerClock>;
 
 /**
- * An estimate of the exchange's clock, for nonces only, never for deciding when a timer lapses. Intersects what the last
- * answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a` and receiving at `b` is
- * ahead of the local clock by something in [s - b, s + 1 - a].
+ * An estimate of the exchange's clock, for nonces only, never for deciding when a timer lapses: by the `Date` of its
+ * answers, where they have none by the stamps of its timers, and before any by the clock of this host. Where a nonce is
+ * refused, another one of these counts from then on: a gateway may have a wrong clock.
+ */
+export function createServerClock() {
+  const [date, stamp] = [createEstimate(), createEstimate()];
+  const byStamp = (now: Instant) => stamp.at(now) ?? now.wallMs;
+  const sources = [(now: Instant) => date.at(now) ?? byStamp(now), byStamp, ({ wallMs }: Instant) => wallMs];
+  let [inUse = byStamp] = sources;
+  let sinceMs = Number.NEGATIVE_INFINITY;
+
+  return {
+    /** An answer showed the whole Unix second `second`: in its `Date` header, or as the startTime of a timer. */
+    observe(second: number, sent: Instant, received: Instant, by: 'date' | 'stamp' = 'date'): void {
+      (by === 'date' ? date : stamp).observe(second, sent, received);
+    },
+    /** The exchange refused a nonce as one of another time. What was sent by another source than now says nothing. */
+    doubt(nonceMs: number, sent: Instant, now: Instant): void {
+      if (sent.monoMs < sinceMs) return;
+      const place = sources.indexOf(inUse);
+      const others = [...sources.slice(place + 1), ...sources.slice(0, place)];
+      const better = others.find((source) => Math.abs(source(now) - nonceMs) > BESIDE_MS);
+      if (better !== undefined) [inUse, sinceMs] = [better, now.monoMs];
+    },
+    /** Unix milliseconds at the exchange. */
+    estimateMs: (now: Instant): number => inUse(now),
+  };
+}
+
+/**
+ * Intersects what the last answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a` and
+ * receiving at `b` is ahead of the local clock by something in [s - b, s + 1 - a].
  *
  * The local clock is the time since boot, which does not step and goes on during suspend. Where the estimate becomes
  * wrong (a restored virtual machine, a correction at the exchange) the next answer contradicts the older ones, and these
  * are forgotten.
  */
-export function createServerClock() {
+function createEstimate() {
   let samples: { readonly lowMs: number; readonly highMs: number }[] = [];
   let offsetMs: number | null = null;
 
   return {
-    /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
     observe(second: number, sent: Instant, received: Instant): void {
       if (offsetMs !== null && received.bootMs - sent.bootMs > LONGEST_TRIP_MS) return;
       const sample = { lowMs: second * 1000 - received.bootMs, highMs: second * 1000 + 1000 - sent.bootMs };
@@ -182,7 +213,7 @@ export function createServerClock() {
       }
       offsetMs = (lowMs + highMs) / 2;
     },
-    /** Unix milliseconds at the exchange; the local wall clock as long as no answer has been seen. */
-    estimateMs: (now: Instant): number => (offsetMs === null ? now.wallMs : now.bootMs + offsetMs),
+    /** Unix milliseconds at the exchange; null as long as no answer has been seen. */
+    at: (now: Instant): number | null => (offsetMs === null ? null : now.bootMs + offsetMs),
   };
 }

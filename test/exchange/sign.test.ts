@@ -158,3 +158,23 @@ test('an answer that contradicts the older ones replaces them, but not one that 
   serverClock.observe(WALL_MS / 1000 + 900, clock.now(), clock.now());
   expect(isOff(WALL_MS + 900_000)).toBeLessThanOrEqual(500);
 });
+
+test("where nonces are refused, another source of the exchange's clock counts: requests on their way change it once", () => {
+  const { clock, serverClock } = windowOf(-30_000);
+  const isOff = () => Math.abs(serverClock.estimateMs(clock.now()) - clock.now().wallMs);
+  const refuse = (now = clock.now()) => serverClock.doubt(serverClock.estimateMs(now), now, now);
+  const before = clock.now();
+  clock.advance(10);
+  const first = serverClock.estimateMs(before);
+  for (let request = 0; request < 4; request += 1) serverClock.doubt(first, before, clock.now());
+  expect(isOff()).toBe(0);
+  // One that another request of this key has used says nothing about the time.
+  serverClock.observe(Math.floor(clock.now().wallMs / 1000), clock.now(), clock.now());
+  refuse();
+  expect(isOff()).toBe(0);
+  // The wall clock is set: the exchange's own word counts again.
+  const rightMs = clock.now().wallMs;
+  clock.stepWall(3_600_000);
+  refuse();
+  expect(Math.abs(serverClock.estimateMs(clock.now()) - rightMs)).toBeLessThanOrEqual(1000);
+});

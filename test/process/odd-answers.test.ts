@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
-import { beginGuard, guard } from './harness.ts';
+import { beginGuard, guard, stageFor } from './harness.ts';
+import { serve } from './http-server.ts';
 import { eventually, sleep } from './program.ts';
 import { firstRenewalsAfter, longestGapDuring, ofKind } from './simulated-exchange.ts';
 
@@ -48,6 +49,32 @@ test.concurrent('answers out of a cache keep no timer in sight that has fired, a
   // The page may be quicker than the log.
   await eventually('two lapses in the log', 5000, () => daemon.logged('lapsed')[1]);
   expect(daemon.marketsLogged('lapsed')).toEqual(['M0_USDT', 'M1_USDT']);
+});
+
+/** What a gateway with a wrong clock says that the time is. */
+const WRONG_TIMES = { behind: () => Date.now() - 30_000, anywhere: () => Math.random() * 4e12 };
+
+describe.concurrent('where nonces have a window, a gateway that gives every answer a wrong Date fires no timer: its clock is', () => {
+  test.for(Object.entries(WRONG_TIMES))('%s', { timeout: 60_000 }, async ([, time], context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const gateway = await serve(context, ({ method, path, headers, body }, response) => {
+      const { host: _host, connection: _connection, ...others } = headers as Record<string, string>;
+      const init = { method, headers: others, ...(method === 'POST' && { body }) };
+      void fetch(`${exchange.url}${path}`, init).then(async (answer) => {
+        const date = new Date(time()).toUTCString();
+        response.writeHead(answer.status, { 'content-type': 'application/json', date });
+        response.end(await answer.text());
+      });
+    });
+    const markets = marketsOf(2).map((market) => ({ market, timeoutSeconds: 5 }));
+    await stage.daemon({ exchange: gateway, markets, config: { exchange: { nonce: 'window' } } });
+    for (const { market } of markets)
+      await exchange.event('timer-armed', 15_000, (event) => event.market === market);
+    await sleep(10_000);
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    expect(ofKind(await exchange.events(), 'request-refused').length).toBeLessThan(8);
+  });
 });
 
 const SICK = Array.from({ length: 15 }, (_, index) => `SICK${index}_USDT`);
