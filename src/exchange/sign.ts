@@ -46,6 +46,12 @@ const SMALL_JUMPS = 2;
 const CERTAIN_MS = 11_000;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
 const FURTHEST_MS = 64 * DAY_MS;
+/**
+ * A `Date` that is further ahead of the host's clock is nonsense, and a nonce of that time would be the last of its key.
+ * A clock that was never set begins with 1970: it is taken for 2026.
+ */
+const LATEST_DATE_MS = 3653 * DAY_MS;
+const RELEASED_MS = 1_767_225_600_000;
 const TOO_FAR =
   'every nonce up to 64 days ahead is called stale: a clock was further ahead when this API key was used last, or the exchange says so of too many requests; where it lasts for minutes, make a new API key';
 /** The exchange takes nonces up to 5 s beside its clock; a second is left for the error of the estimate and the way. */
@@ -82,7 +88,9 @@ function increasingNonces(): NonceSource {
       accepted = Math.max(accepted, Number(nonce));
       refusals = 0;
     },
-    refused(nonce, serverDateMs, now) {
+    refused(nonce, shownMs, now) {
+      const latestMs = Math.max(now.wallMs, RELEASED_MS) + LATEST_DATE_MS;
+      const serverDateMs = shownMs !== null && shownMs < latestMs ? shownMs : null;
       // An overlapping request that was overtaken by a later nonce is refused as well, and needs no jump.
       if (Number(nonce) <= Math.max(accepted, jumpedAt)) return null;
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.

@@ -72,6 +72,16 @@ test('a refusal makes the next nonce jump to the clock of the exchange where tha
   expect(nonce).toBeLessThanOrEqual(WALL_MS + 7_201_001);
 });
 
+test('a Date that lies decades ahead of a clock that was set moves no nonce there, from where the key had no way back', () => {
+  const set = increasing();
+  set.refused(set.next(), 4_102_444_800_000);
+  expect(Number(set.next()) - WALL_MS).toBeLessThan(2_000);
+  const unset = increasing();
+  unset.clock.stepWall(-WALL_MS);
+  unset.refused(unset.next(), WALL_MS);
+  expect(Number(unset.next())).toBeGreaterThan(WALL_MS);
+});
+
 test('an acceptance ends the row: refusals start again with small jumps, and reach as far after 11 s', () => {
   const { clock, next, accepted, refused } = increasing();
   for (let refusal = 0; refusal < 3; refusal += 1) refused(next());
