@@ -218,9 +218,13 @@ function travelMs({ answerMs }: CoreState): number {
   return Math.min((answerMs ?? 100) / 4, 500);
 }
 
-/** Has this market itself met the outage: its last attempt failed, or is awaited for too long? Who waits for a lane has not. */
+/**
+ * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
+ * Where requests go one after the other, one that waits for its turn has met nothing yet.
+ */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
   if (market.streak > 0) return true;
+  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
   const [oldest] = onTheirWay(market);
   return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
 }
