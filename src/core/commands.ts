@@ -248,7 +248,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   say(out, { kind: 'stopping', policy, budgetMs, why });
   state.key.nextProbeMs = monoMs;
   for (const market of state.markets) follow(state, market);
-  for (const attempt of state.attempts)
+  for (const attempt of state.attempts.values())
     if (attempt.market.goal !== 'guard') attempt.giveUpMs = Math.min(attempt.giveUpMs, monoMs + budgetMs / 4);
 }
 
@@ -269,7 +269,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
     if (!mayFire(state, belief)) continue;
     left.push({ market, firesByWallMs: wallAt(state, belief.notAfterMs ?? monoMs), why: 'policy' });
   }
-  for (const attempt of state.attempts) giveUp(attempt, out);
+  for (const attempt of state.attempts.values()) giveUp(attempt, out);
   state.phase = { kind: 'stopped' };
   say(out, { kind: 'stopped', left });
   out.push({ kind: 'finished', left });

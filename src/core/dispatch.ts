@@ -23,6 +23,7 @@ import {
   type BaseState,
   type CoreState,
   forgetSettled,
+  isRecent,
   type MarketState,
   mayFire,
   momentOf,
@@ -34,13 +35,13 @@ import {
   spend,
   tokenAtMs,
   tokens,
+  usableBases,
   type Write,
 } from './state.ts';
 import { clamp } from './time.ts';
 
-/** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
-export const COALESCE_MS = 25;
-const MANY_MARKETS = 500;
+/** So many lanes are there at least for markets whose requests hang, or are slow. */
+const LEAST_OWN = 64;
 
 /** A timer that is renewed in time has this share of it left when it is due. */
 const DUE_SHARE = 0.8;
@@ -114,22 +115,26 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 /** Writes what is due, the most urgent first, as far as lanes and tokens reach. */
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
+  const isAnew = !isRecent(state);
+  if (!isAnew && state.queue.length === 0) return;
   forgetSettled(state);
-  const isAnew = order(state);
-  endLongLanes(state);
   const refused = state.key.refusal.said;
-  const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
-  for (const [market, base] of probes) {
-    const { nextAttemptId } = state;
-    if (!send(state, market, base, out)) return;
-    noteProbe(state, base, state.nextAttemptId > nextAttemptId);
+  if (isAnew) {
+    order(state);
+    endLongLanes(state);
+    const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
+    for (const [market, base] of probes) {
+      const { nextAttemptId } = state;
+      if (!send(state, market, base, out)) return;
+      noteProbe(state, base, state.nextAttemptId > nextAttemptId);
+    }
   }
   const left: MarketState[] = [];
-  let isFull = false;
+  const full = new Set<boolean>();
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
     // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
-    if (isFull && market.goal === 'guard' && !isHung(state, market)) {
+    if (full.size > 0 && market.goal === 'guard' && full.has(laneOf(state, market).own)) {
       left.push(market);
       continue;
     }
@@ -148,18 +153,14 @@ export function dispatch(state: CoreState, out: Effect[]): void {
       break;
     }
     left.push(market);
-    isFull = true;
+    full.add(laneOf(state, market).own);
   }
   state.queue = left;
 }
 
-/**
- * Finds what is due and puts it in order. Among many markets an order is good for 25 ms. True where it was made anew.
- */
-function order(state: CoreState): boolean {
+/** Finds what is due and puts it in order. */
+function order(state: CoreState): void {
   const { monoMs } = state.now;
-  const isFresh = state.queue.length > 0 && state.markets.length > MANY_MARKETS;
-  if (isFresh && monoMs < state.orderedMs + COALESCE_MS) return false;
   state.orderedMs = monoMs;
   state.nextDueMs = Number.POSITIVE_INFINITY;
   const due: Due[] = [];
@@ -173,7 +174,6 @@ function order(state: CoreState): boolean {
     due.map((one) => [one.market, one.market === turn ? RANK.turn : rankOf(state, one, untilMs)]),
   );
   state.queue = [...ranks].toSorted(([, one], [, other]) => one - other).map(([market]) => market);
-  return true;
 }
 
 function isDue(state: CoreState, { nextMs }: MarketState): boolean {
@@ -200,16 +200,15 @@ function send(state: CoreState, market: MarketState, base: BaseState, out: Effec
   // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
   if (givesWay !== undefined && waitsFor(state, market, givesWay)) return true;
-  const fresh = isHung(state, market);
-  const laneMs = laneOf(state, market, fresh);
-  if (!hasLane(state, laneMs)) return false;
+  const lane = laneOf(state, market);
+  if (!hasLane(state, lane)) return false;
   if (tokens(state) < 1) {
     lookAgainAt(state, tokenAtMs(state));
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
   if (waitsLong(state, market)) state.turnMs = state.now.monoMs;
-  write(state, market, { purpose, base, fresh, laneMs }, out);
+  write(state, market, { purpose, base, ...lane }, out);
   return true;
 }
 
@@ -269,24 +268,30 @@ const patienceOf = ({ answerMs }: CoreState) =>
 /** What is unanswered for longer than this is late, where answers take so long. */
 const usualMs = (answerMs: number) => 2 * answerMs + 50;
 
+/** The lane that a request takes, and whether it needs a connection over which nothing hangs. */
+type Lane = Pick<Attempt, 'fresh' | 'laneMs' | 'own'>;
+
 /**
- * How long others wait for the answer to the market's next request. A market whose answers take longer than that takes no
- * lane, so that it does not hold up the others; but where its requests are overtaken, and called stale, until it has lost
- * half of its time, they wait for it, if all of them can.
+ * How long others wait for the answer to the market's next request. In a nonce window a market whose last request hangs, or
+ * whose answers take longer than that, takes a lane of its own, so that it does not hold up the others. Otherwise it takes
+ * none; but where its requests are overtaken, and called stale, until it has lost half of its time, they wait for it, if all
+ * of them can.
  */
-function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
+function laneOf(state: CoreState, market: MarketState): Lane {
   const { goal, staleNonces, settings } = market;
+  const fresh = isHung(state, market);
   const patienceMs = patienceOf(state);
   const answerMs = market.answerMs ?? 0;
-  if (!state.key.accepted) return patienceMs;
+  if (!state.key.accepted) return { fresh, own: false, laneMs: patienceMs };
   // A whole exchange that is slow is no reason for more connections than are configured.
   if (state.settings.nonce === 'window') {
     const laneMs = Math.max(patienceMs, usualMs(state.answerMs ?? 0));
-    return fresh || answerMs > laneMs ? 0 : laneMs;
+    return { fresh, own: fresh || answerMs > laneMs, laneMs };
   }
-  if (answerMs <= patienceMs) return fresh ? 0 : patienceMs;
+  if (answerMs <= patienceMs) return { fresh, own: false, laneMs: fresh ? 0 : patienceMs };
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
-  return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;
+  const waits = staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state);
+  return { fresh, own: false, laneMs: waits ? LATE * answerMs : 0 };
 }
 
 /** The least slack that the shortest timer has when it is due. */
@@ -298,14 +303,18 @@ function leastSlackMs({ markets }: CoreState): number {
 /**
  * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
  * nobody waits for an answer longer than a few answer times, or a third of its slack where another market is overtaken
- * again and again. In a nonce window there are as many lanes as connections, and one more for each that hangs. A key that
- * was never accepted is shown one request at a time: a wrong one must not count as many refused tries.
+ * again and again. In a nonce window there are as many lanes as connections, and as many again for what hangs or is slow,
+ * 64 at least: after an outage of thousands of markets that is all of them, and a connection for each at once would stop
+ * the loop. A key that was never accepted is shown one request at a time: a wrong one must not count as many refused tries.
  */
-function hasLane(state: CoreState, laneMs: number): boolean {
+function hasLane(state: CoreState, { own }: Lane): boolean {
   const { nonce, connections } = state.settings;
   const isWide = nonce === 'window' && state.key.accepted;
-  const holders = state.attempts.filter((one) => one.status === 'open' && ageMs(state, one) < one.laneMs);
-  if ((isWide && laneMs === 0) || holders.length < (isWide ? connections : 1)) return true;
+  const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
+  const holders = [...state.attempts.values()].filter(
+    (one) => one.status === 'open' && ageMs(state, one) < one.laneMs && (!isWide || one.own === own),
+  );
+  if (holders.length < lanes) return true;
   for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
   return false;
 }
@@ -318,7 +327,7 @@ function endLongLanes(state: CoreState): void {
   // In a nonce window nobody is overtaken.
   if (state.settings.nonce === 'window') return;
   const patienceMs = patienceOf(state);
-  for (const holder of state.attempts) {
+  for (const holder of state.attempts.values()) {
     if (holder.laneMs <= patienceMs) continue;
     const hasWaited = state.queue.some(
       (market) =>
@@ -333,11 +342,6 @@ export function giveUp(attempt: Write, out: Effect[]): void {
   if (attempt.status !== 'open') return;
   attempt.status = 'abandoned';
   out.push({ kind: 'abort', attempt: attempt.id });
-}
-
-/** The addresses that renewals may take: others than the first only where they serve the same account. */
-export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
-  return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
 /** May renewals take it? One that stands in for the first is pinged well, too. */
@@ -447,10 +451,10 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
 function write(
   state: CoreState,
   market: MarketState,
-  asked: Pick<Attempt, 'purpose' | 'base' | 'laneMs'> & { readonly fresh: boolean },
+  asked: Pick<Attempt, 'purpose' | 'base'> & Lane,
   out: Effect[],
 ): void {
-  const { purpose, base, fresh, laneMs } = asked;
+  const { purpose, base, fresh } = asked;
   const { monoMs } = state.now;
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
@@ -462,10 +466,8 @@ function write(
     order: Number.POSITIVE_INFINITY,
     key: state.key.changes,
     market,
-    purpose,
-    base,
+    ...asked,
     at: momentOf(state),
-    laneMs,
     giveUpMs: monoMs + requestLifetimeMs,
     status: 'open',
     left: false,
@@ -474,7 +476,7 @@ function write(
     longestMs: timeoutMs,
   };
   state.nextAttemptId += 1;
-  state.attempts.push(attempt);
+  state.attempts.set(attempt.id, attempt);
   spend(state);
   market.lastWrittenMs = monoMs;
   if (purpose === 'delete' && state.phase.kind === 'stopping') market.triedDelete = true;

@@ -7,7 +7,7 @@ import {
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp, isOpen, usableBases } from './dispatch.ts';
+import { giveUp, isOpen } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
@@ -32,6 +32,7 @@ import {
   mustNotFire,
   type Refusal,
   say,
+  usableBases,
   wallAt,
 } from './state.ts';
 
@@ -54,7 +55,7 @@ type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** Takes in what became of one attempt. */
 export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: Effect[]): void {
-  state.attempts.splice(state.attempts.indexOf(attempt), 1);
+  state.attempts.delete(attempt.id);
   state.settledMs.push(state.now.monoMs);
   const { market } = attempt;
   const outcome: Outcome =
@@ -388,7 +389,7 @@ function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
   const lastedMs = state.now.monoMs - sinceMs;
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
-  for (const attempt of state.attempts)
+  for (const attempt of state.attempts.values())
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   const renewedMs = state.markets.reduce((last, { stats }) => Math.max(last, stats.lastConfirmedMs), 0);
   for (const market of state.markets) {
@@ -417,7 +418,7 @@ function failedAt(state: CoreState, { base, at, market }: Attempt, detail: strin
 export function judgeSilence(state: CoreState, out: Effect[]): void {
   const silent = silentMs(state);
   for (const base of state.bases) {
-    const unanswered = state.attempts.filter(
+    const unanswered = [...state.attempts.values()].filter(
       ({ at, base: over }) =>
         over === base && at.monoMs >= base.lastAnswerMs && state.now.monoMs - at.monoMs >= silent,
     );

@@ -44,6 +44,10 @@ export interface Attempt extends Write {
   readonly base: BaseState;
   /** It takes a lane for this long, or until it is answered. */
   laneMs: number;
+  /** One of the lanes for what hangs or is slow. */
+  readonly own: boolean;
+  /** Over a connection on which nothing hangs. */
+  readonly fresh: boolean;
   /** Monotonic time at which it is given up. */
   giveUpMs: number;
 }
@@ -231,7 +235,7 @@ export class CoreState {
   readonly bots = new Map<string, BotState>();
   readonly key: KeyState;
   /** What is on its way, the oldest first. */
-  readonly attempts: Attempt[] = [];
+  readonly attempts = new Map<number, Attempt>();
   phase: Phase = { kind: 'running' };
   now: Instant;
   /** When the step before this one was taken: what was heard since then may be as old. Monotonic. */
@@ -417,7 +421,7 @@ export function tokens(state: CoreState): number {
   const { bucket, settings, attempts, settledMs } = state;
   return Math.min(
     bucket.burst - owed(state) + 1e-6,
-    settings.budget.requests - attempts.length - settledMs.length,
+    settings.budget.requests - attempts.size - settledMs.length,
   );
 }
 
@@ -426,7 +430,7 @@ export function tokenAtMs(state: CoreState): number {
   const { bucket, now, settings, attempts, settledMs } = state;
   const pacedMs = now.monoMs + (1 - bucket.burst + owed(state)) / bucket.perMs;
   const [oldestMs = Number.POSITIVE_INFINITY] = settledMs;
-  const isFull = attempts.length + settledMs.length >= settings.budget.requests;
+  const isFull = attempts.size + settledMs.length >= settings.budget.requests;
   return Math.max(now.monoMs + 1, pacedMs, isFull ? oldestMs + countsForMs(state) : 0);
 }
 
@@ -447,6 +451,23 @@ const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WIND
 export function forgetSettled(state: CoreState): void {
   const { settledMs, now } = state;
   while ((settledMs[0] ?? now.monoMs) + countsForMs(state) <= now.monoMs) settledMs.shift();
+}
+
+/** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
+export const COALESCE_MS = 25;
+const MANY_MARKETS = 500;
+
+/**
+ * Has everything been looked at just now? Among many markets that is good for 25 ms, and until then an answer only lets
+ * the next ones of the order go: thousands of answers, each with a look at thousands of markets, would stop the loop.
+ */
+export function isRecent({ markets, now, orderedMs }: CoreState): boolean {
+  return markets.length > MANY_MARKETS && now.monoMs < orderedMs + COALESCE_MS;
+}
+
+/** The addresses that renewals may take: others than the first only where they serve the same account. */
+export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
+  return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
 /** Tells the world what happened. */

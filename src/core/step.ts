@@ -1,6 +1,6 @@
 import { believeLeft, mayHaveRunOut, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
-import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
+import { dispatch, giveUp } from './dispatch.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
 import { hurry, schedule } from './next.ts';
@@ -10,7 +10,9 @@ import { hearPing, judgeSilence, measureAnswers, noteLapse, pingBases, settle } 
 import {
   type Attempt,
   awakeSlackMs,
+  COALESCE_MS,
   type CoreState,
+  isRecent,
   isWanted,
   type MarketState,
   mayFire,
@@ -38,7 +40,7 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   advanceClocks(state, now, out);
   judgeBots(state, out);
   applyFact(state, event, out);
-  if (event.kind !== 'settled' || state.wakeAtMs <= now.monoMs) judge(state, out);
+  if (event.kind !== 'settled' || (state.wakeAtMs <= now.monoMs && !isRecent(state))) judge(state, out);
   dispatch(state, out);
   judgeStop(state, out);
   forgetGone(state, out);
@@ -53,7 +55,7 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
     case 'tick':
       break;
     case 'settled': {
-      const attempt = state.attempts.find(({ id }) => id === event.attempt);
+      const attempt = state.attempts.get(event.attempt);
       if (attempt === undefined) break;
       // What must have fired by now is told of first: the answer may have it forgotten.
       judgeTimer(state, attempt.market, out);
@@ -88,9 +90,11 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
  * the evidence may have run out, or the host may have slept, in the meantime. From a yes on the request's lifetime counts.
  */
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
-  const attempt = state.attempts.find((one) => one.id === id);
+  const attempt = state.attempts.get(id);
   if (attempt === undefined || !isAllowed(state, attempt, now)) return false;
   believeLeft(state, attempt, now.monoMs);
+  // It runs, however late its loop may be: hundreds of connections that open in one turn are no stall.
+  state.wakeAtMs = Math.max(state.wakeAtMs, now.monoMs);
   return true;
 }
 
@@ -99,7 +103,7 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
  * rising nonces the exchange carries requests out in this order, or not at all.
  */
 export function noteSigned(state: CoreState, id: number): void {
-  const attempt = state.attempts.find((one) => one.id === id);
+  const attempt = state.attempts.get(id);
   if (attempt === undefined) return;
   attempt.order = state.nextOrder;
   state.nextOrder += 1;
@@ -138,12 +142,14 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   state.stalledMs = monoMs;
   for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
-  for (const attempt of state.attempts) attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);
+  for (const attempt of state.attempts.values())
+    attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);
 }
 
 /** What time alone brings about. */
 function judge(state: CoreState, out: Effect[]): void {
-  for (const attempt of state.attempts) if (state.now.monoMs >= attempt.giveUpMs) giveUp(attempt, out);
+  for (const attempt of state.attempts.values())
+    if (state.now.monoMs >= attempt.giveUpMs) giveUp(attempt, out);
   if (state.phase.kind === 'stopped') return;
   judgeSilence(state, out);
   for (const market of state.markets) judgeTimer(state, market, out);
@@ -249,15 +255,16 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
 
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
-  state.wakeAtMs = monoMs + TICK_MS;
+  const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;
+  state.wakeAtMs = restedMs;
+  if (isRecent(state)) return;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
   // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
   const readMs = state.stalledMs + READ_MS;
   if (readMs > monoMs) wakeMs = Math.min(wakeMs, readMs);
-  for (const { status, giveUpMs } of state.attempts)
+  for (const { status, giveUpMs } of state.attempts.values())
     if (status === 'open') wakeMs = Math.min(wakeMs, giveUpMs);
   if (state.phase.kind === 'running')
     for (const { nextPingMs } of state.bases) wakeMs = Math.min(wakeMs, nextPingMs);
-  const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;
   state.wakeAtMs = Math.max(Math.min(wakeMs, Math.max(state.nextDueMs, restedMs)), monoMs);
 }

@@ -1,7 +1,7 @@
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
 import type { FailureReason } from '../core/events.ts';
 import type { Clock } from '../ports.ts';
@@ -181,8 +181,8 @@ export interface DiallerOptions {
   readonly names: ReturnType<typeof createNames>;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
-  /** The last TLS session, so that a further connection needs one round trip less. */
-  readonly sessions: { last: Buffer | undefined };
+  /** What is trusted, read once, and the last session, so that a further connection needs one round trip less. */
+  readonly tls: { context?: SecureContext; session?: Buffer };
 }
 
 /** How long a connection rests before the operating system checks that the other side still exists. */
@@ -196,7 +196,7 @@ const MAX_HEAD_CHARS = 16_384;
  * of its own), what was written is not sent again after that, and a failure says whether names, network or TLS failed.
  */
 export function createDialler(options: DiallerOptions) {
-  const { names, sessions } = options;
+  const { names, tls } = options;
   const { protocol, hostname, port } = new URL(options.origin);
   const secure = protocol === 'https:';
   const host = hostname.replace(/^\[|\]$/g, '');
@@ -235,9 +235,9 @@ export function createDialler(options: DiallerOptions) {
       socket.once('connect', () => {
         address = socket.remoteAddress ?? '';
         if (!secure) return succeed(socket);
-        const tls = startTls(socket, host, options);
-        tls.on('error', onError);
-        tls.once('secureConnect', () => succeed(tls));
+        const secured = startTls(socket, host, options);
+        secured.on('error', onError);
+        secured.once('secureConnect', () => succeed(secured));
       });
     },
     /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
@@ -256,7 +256,7 @@ export function createDialler(options: DiallerOptions) {
     reset(): void {
       if (!isTrusted && address !== null) names.found(host, address, 'silent');
       // The session that was offered may be the reason.
-      if (shakesHands()) sessions.last = undefined;
+      if (shakesHands()) delete tls.session;
       // Node puts off the reset of a socket that still connects. That one has sent nothing.
       if (tcp?.connecting === true) tcp.destroy();
       else tcp?.resetAndDestroy();
@@ -268,12 +268,14 @@ export function createDialler(options: DiallerOptions) {
 /** Later in this turn: undici misses what is called back at once. */
 function handOver(socket: Socket | null, callback: buildConnector.Callback): void {
   queueMicrotask(() => {
-    if (socket === null) callback(new ClosedError('the connection was closed'), null);
+    if (socket === null || socket.destroyed || socket.readableEnded)
+      callback(new ClosedError('the connection was closed'), null);
     else callback(null, socket);
   });
 }
 
-function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions): TLSSocket {
+function startTls(socket: Socket, host: string, { ca, tls }: DiallerOptions): TLSSocket {
+  tls.context ??= createSecureContext({ ca });
   const secure = connectTls({
     socket,
     host,
@@ -282,11 +284,11 @@ function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions
     ALPNProtocols: ['http/1.1'],
     // Said explicitly so that NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
     rejectUnauthorized: true,
-    ...(ca !== undefined && { ca }),
-    ...(sessions.last !== undefined && { session: sessions.last }),
+    secureContext: tls.context,
+    ...(tls.session !== undefined && { session: tls.session }),
   });
   secure.on('session', (session) => {
-    sessions.last = session;
+    tls.session = session;
   });
   return secure;
 }

@@ -22,6 +22,8 @@ interface Connection {
   readonly dialler: ReturnType<typeof createDialler>;
   /** How many requests had been written to this origin when something was last heard over this connection. */
   heardAt: number;
+  /** When a request over it ended well last, monotonic. */
+  heardAtMs: number;
 }
 
 /** The connections to one origin, and what is on its way to it. */
@@ -34,8 +36,7 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     limit: connections,
     open: new Set<Connection>(),
     idle: new Array<Connection>(),
-    // No Set, for the reason that the core keeps its attempts in a list.
-    inFlight: new Array<Attempt>(),
+    inFlight: new Set<Attempt>(),
     /** Requests written so far: the order of writes and answers. */
     written: 0,
   };
@@ -60,6 +61,11 @@ interface Attempt {
 export const CONNECTIONS = 64;
 /** Most markets are renewed every 1 to 10 s; undici's own 4 s would open a connection for each renewal. */
 const IDLE_MS = 60_000;
+/**
+ * A connection over which an answer came so shortly ago hangs no more than a new one: a request is called hung after 250
+ * ms. Where thousands hang after an outage, opening one for each would take longer than their timers have.
+ */
+const PROVEN_MS = 200;
 /** The most of a body that is read. Answers without a list have a few hundred bytes. */
 const MAX_BODY_BYTES = 65_536;
 
@@ -75,7 +81,7 @@ export function createTransport(options: TransportOptions): Transport {
   const names = createNames(options.clock);
   const pools = new Map(
     options.bases.map((origin) => {
-      const dialling = { origin, names, ca: options.ca, sessions: { last: undefined } };
+      const dialling = { origin, names, ca: options.ca, tls: {} };
       return [origin, createPool(dialling, options)];
     }),
   );
@@ -93,13 +99,13 @@ export function createTransport(options: TransportOptions): Transport {
         request,
         done,
         // Whoever asks has counted how many may be under way: no request waits for the connection of another one.
-        connection: (request.fresh ? undefined : pool.idle.pop()) ?? open(pool),
+        connection: idleFor(pool, request) ?? open(pool),
         settled: false,
         writtenAs: null,
         status: null,
         cancelLifetime: () => undefined,
       };
-      pool.inFlight.push(attempt);
+      pool.inFlight.add(attempt);
       begin(attempt);
       return () => giveUp(attempt, 'timeout');
     },
@@ -112,6 +118,13 @@ export function createTransport(options: TransportOptions): Transport {
       await Promise.all(ends);
     },
   };
+}
+
+/** The connection that was used last. A fresh request takes it only where many hang, and it has just answered. */
+function idleFor({ idle, inFlight, limit, clock }: Pool, { fresh }: WireRequest): Connection | undefined {
+  if (!fresh) return idle.pop();
+  const heardAtMs = idle.at(-1)?.heardAtMs ?? Number.NEGATIVE_INFINITY;
+  return inFlight.size >= limit && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
 }
 
 function open(pool: Pool): Connection {
@@ -128,7 +141,12 @@ function open(pool: Pool): Connection {
     // Closes a connection this long before the server said that it would.
     keepAliveTimeoutThreshold: 1000,
   });
-  const connection: Connection = { client, dialler, heardAt: pool.written };
+  const connection: Connection = {
+    client,
+    dialler,
+    heardAt: pool.written,
+    heardAtMs: Number.NEGATIVE_INFINITY,
+  };
   pool.open.add(connection);
   client.on('disconnect', () => {
     if (pool.idle.includes(connection)) void end(pool, connection);
@@ -146,6 +164,7 @@ function end({ open, idle }: Pool, connection: Connection): Promise<void> {
 /** Takes a connection back whose request ended well. */
 function release(pool: Pool, connection: Connection): void {
   connection.heardAt = pool.written;
+  connection.heardAtMs = pool.clock.now().monoMs;
   if (pool.idle.length < pool.limit) pool.idle.push(connection);
   else void end(pool, connection);
 }
@@ -166,16 +185,27 @@ function remove<T>(list: T[], item: T): void {
   if (place !== -1) list.splice(place, 1);
 }
 
+const NOT_SENT: WireResult = {
+  kind: 'failed',
+  reason: 'aborted',
+  detail: 'not sent: no longer allowed when the connection was ready',
+  maybeApplied: false,
+};
+
 /** Hands the request over, signed, once its connection is open. */
 function begin(attempt: Attempt): void {
   const { connection, request } = attempt;
+  let hasWaited = false;
   connection.dialler.open((error) => {
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
+    // Opened too late for its request, a connection is good for another one, and dear.
+    if (hasWaited && !request.mayWrite()) return settle(attempt, NOT_SENT, true);
     const { method, path, content } = request;
     const { headers, body } = content();
     connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
   });
+  hasWaited = true;
 }
 
 /** Its connection was used before, and closed in this very moment: it takes a new one, and is signed anew. */
@@ -200,9 +230,9 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
     const hasCome = result.kind === 'response' || result.reason === 'parse';
     if (hasCome) connection.dialler.answered(isAnswer);
     const timedOut = result.kind === 'failed' && result.reason === 'timeout';
-    if (isReusable && isAnswer) release(pool, connection);
+    if (isReusable && (isAnswer || result === NOT_SENT)) release(pool, connection);
     else discard(pool, connection, timedOut ? writtenAs : null);
-    remove(pool.inFlight, attempt);
+    pool.inFlight.delete(attempt);
     done(result);
   });
 }
@@ -241,7 +271,7 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
           attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
         return;
       }
-      fail(attempt, 'aborted', 'not sent: no longer allowed when the connection was ready');
+      settle(attempt, NOT_SENT);
       controller.abort(new Error('not sent'));
     },
     onResponseStart(_controller, status, received) {

@@ -55,10 +55,40 @@ describe('in a nonce window', () => {
     driver.operate('arm');
     let most = 0;
     driver.live(60_000, 1000, (write) => {
-      most = Math.max(most, driver.state.attempts.length);
+      most = Math.max(most, driver.state.attempts.size);
       driver.apply(write);
     });
     expect(most).toBe(4);
+  });
+
+  test('after an outage no more requests leave at once than lanes are there for what hangs', () => {
+    const driver = createDriver({ markets: names(1000, 'M', 60), nonce: 'window' });
+    driver.arm();
+    driver.live(30_000);
+    driver.live(8000, 6000);
+    let answers = 0;
+    let most = 0;
+    driver.live(8000, 20, (write) => {
+      answers += 1;
+      driver.apply(write);
+      const { attempts, now } = driver.state;
+      const young = [...attempts.values()].filter(({ at }) => now.monoMs - at.monoMs < 25);
+      most = Math.max(most, young.length);
+    });
+    expect(answers).toBeGreaterThan(1000);
+    expect(most).toBeLessThan(100);
+  });
+
+  test('a loop that is late, and was asked meanwhile, is no stall', () => {
+    const driver = armed({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' });
+    driver.live(4000, 20, () => undefined);
+    const [attempt] = driver.state.attempts.keys();
+    for (let asked = 0; asked < 4; asked += 1) {
+      driver.move({ monoMs: 200 });
+      expect(driver.mayLeave(attempt ?? 0)).toBe(true);
+    }
+    driver.tick();
+    expect(driver.notices('stall')).toEqual([]);
   });
 
   test('a sick market does not make all the probes of an outage', () => {

@@ -26,14 +26,17 @@ async function listening(
     socket.on('error', () => undefined);
     socket.on('close', () => sockets.delete(socket));
   });
+  const closeAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   onTestFinished(() => {
     server.close();
-    for (const socket of sockets) socket.destroy();
+    closeAll();
   });
   await once(server.listen(port, host), 'listening');
   const taken = (server.address() as AddressInfo).port;
   /** `connections`: accepted so far. */
-  return { base: `http://127.0.0.1:${taken}`, port: taken, connections: () => connections };
+  return { base: `http://127.0.0.1:${taken}`, port: taken, connections: () => connections, closeAll };
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => unknown;

@@ -60,19 +60,66 @@ test('evidence is asked for in the very step of the write, on new connections an
   const server = await serveReply([]);
   const { send } = openTransport(server.base);
   for (let round = 0; round < 3; round += 1) {
-    let microtaskRan = false;
     let asked = 0;
     const mayWrite = () => {
       asked += 1;
-      queueMicrotask(() => {
-        microtaskRan = true;
-      });
-      expect([server.paths.length, microtaskRan]).toEqual([round, false]);
+      expect(server.paths).toHaveLength(round);
       return true;
     };
     await send({ mayWrite });
-    expect(asked).toBe(1);
+    // A new one is asked about when it opens as well.
+    expect(asked).toBe(round === 0 ? 2 : 1);
   }
+  let asked = 0;
+  const failsLast = () => {
+    asked += 1;
+    return asked === 1;
+  };
+  expect(await send({ fresh: true, mayWrite: failsLast })).toMatchObject({
+    reason: 'aborted',
+    maybeApplied: false,
+  });
+  expect([asked, server.paths.length]).toEqual([2, 3]);
+});
+
+test('a connection that opens too late for its request is kept for another one', async () => {
+  const server = await serveReply([]);
+  const { send } = openTransport(server.base);
+  const detail = 'not sent: no longer allowed when the connection was ready';
+  expect(await send({ mayWrite: () => false })).toMatchObject({
+    reason: 'aborted',
+    maybeApplied: false,
+    detail,
+  });
+  expect(await send()).toMatchObject({ kind: 'response', status: 200 });
+  expect([server.connections(), server.paths.length]).toEqual([1, 1]);
+});
+
+test('a kept connection that nobody used, and that the server closed, is no answer lost', async () => {
+  const server = await serveReply([]);
+  const { send } = openTransport(server.base);
+  await send({ mayWrite: () => false });
+  await expect.poll(() => server.connections()).toBe(1);
+  server.closeAll();
+  await sleep(50);
+  expect(await send()).toMatchObject({ kind: 'response', status: 200 });
+  expect(server.connections()).toBe(2);
+});
+
+test('where as many requests hang as there are connections, a fresh one takes what has just answered', async () => {
+  let hangs = true;
+  const server = await serveHttp((_request, response) => void (hangs || response.end('[]')));
+  const { send, start } = openTransport(server.base, { connections: 2 });
+  for (let hung = 0; hung < 2; hung += 1) start();
+  await expect.poll(() => server.connections()).toBe(2);
+  hangs = false;
+  await send({ fresh: true });
+  expect(server.connections()).toBe(3);
+  await send({ fresh: true });
+  expect(server.connections()).toBe(3);
+  await sleep(250);
+  await send({ fresh: true });
+  expect(server.connections()).toBe(4);
 });
 
 test('giving up settles once and later: what the server still answers is ignored', async () => {

@@ -179,9 +179,11 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
       : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan));
   const feltMs = longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs);
   if (!isScarce(plan)) return feltMs < survivedMs;
-  // Then periods come out longer, and after an outage each market waits for those before it.
-  const everyMs = (timeoutMs / 3) * overloadOf(plan);
-  return feltMs === 0 && timeoutMs - 1000 - everyMs - laneMs(plan) - 250 > 0;
+  // Then periods come out longer, and after an outage each market waits for those before it. Where the shortest timer
+  // finds no time at all, its tries take that of the others.
+  const shortestMs = Math.min(...plan.markets.map((one) => one.timeoutSeconds * 1000));
+  const everyMs = (shortestMs / 3) * overloadOf(plan);
+  return feltMs === 0 && shortestMs - 1000 - everyMs - laneMs(plan) - 250 > 0;
 }
 
 /** Can connections not carry three renewals of every timer? */

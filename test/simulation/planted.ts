@@ -136,14 +136,10 @@ export const PLANTED: readonly PlantedBug[] = [
     ],
   ]),
   bug('the budget bounds what is written and not what arrives', 293, 'arrivals of requests', [
-    [
-      'core/state',
-      'settings.budget.requests - attempts.length - settledMs.length',
-      'settings.budget.requests',
-    ],
+    ['core/state', 'settings.budget.requests - attempts.size - settledMs.length', 'settings.budget.requests'],
   ]),
   bug('a request holds its token until it is answered', 7, 'fired although', [
-    ['core/state', 'bucket.burst - owed(state)', 'bucket.burst - attempts.length - owed(state)'],
+    ['core/state', 'bucket.burst - owed(state)', 'bucket.burst - attempts.size - owed(state)'],
   ]),
   bug(
     'new markets wait for all that have time',
