@@ -93,8 +93,8 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   const attempt = state.attempts.get(id);
   if (attempt === undefined || !isAllowed(state, attempt, now)) return false;
   believeLeft(state, attempt, now.monoMs);
-  // It runs, however late its loop may be: hundreds of connections that open in one turn are no stall.
-  state.wakeAtMs = Math.max(state.wakeAtMs, now.monoMs);
+  // Hundreds of connections that open in one turn of the loop are no stall; but words may lie unread for a tick at most.
+  state.wakeAtMs = Math.max(state.wakeAtMs, Math.min(now.monoMs, state.now.monoMs + TICK_MS));
   return true;
 }
 
