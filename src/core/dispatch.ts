@@ -269,7 +269,7 @@ const patienceOf = ({ answerMs }: CoreState) =>
 const usualMs = (answerMs: number) => 2 * answerMs + 50;
 
 /** The lane that a request takes, and whether it needs a connection over which nothing hangs. */
-type Lane = Pick<Attempt, 'fresh' | 'laneMs' | 'own'>;
+type Lane = Pick<Attempt, 'laneMs' | 'own'> & { readonly fresh: boolean };
 
 /**
  * How long others wait for the answer to the market's next request. In a nonce window a market whose last request hangs, or
@@ -454,7 +454,8 @@ function write(
   asked: Pick<Attempt, 'purpose' | 'base'> & Lane,
   out: Effect[],
 ): void {
-  const { purpose, base, fresh } = asked;
+  const { fresh, ...kept } = asked;
+  const { purpose, base } = kept;
   const { monoMs } = state.now;
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
@@ -466,7 +467,7 @@ function write(
     order: Number.POSITIVE_INFINITY,
     key: state.key.changes,
     market,
-    ...asked,
+    ...kept,
     at: momentOf(state),
     giveUpMs: monoMs + requestLifetimeMs,
     status: 'open',

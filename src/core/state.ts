@@ -46,8 +46,6 @@ export interface Attempt extends Write {
   laneMs: number;
   /** One of the lanes for what hangs or is slow. */
   readonly own: boolean;
-  /** Over a connection on which nothing hangs. */
-  readonly fresh: boolean;
   /** Monotonic time at which it is given up. */
   giveUpMs: number;
 }

@@ -256,8 +256,10 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
   const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;
-  state.wakeAtMs = restedMs;
-  if (isRecent(state)) return;
+  if (isRecent(state)) {
+    state.wakeAtMs = restedMs;
+    return;
+  }
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
   // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
   const readMs = state.stalledMs + READ_MS;

@@ -199,7 +199,7 @@ function begin(attempt: Attempt): void {
   connection.dialler.open((error) => {
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
-    // Opened too late for its request, a connection is good for another one, and dear.
+    // A connection that opened too late for its request serves another one: opening it took time.
     if (hasWaited && !request.mayWrite()) return settle(attempt, NOT_SENT, true);
     const { method, path, content } = request;
     const { headers, body } = content();

@@ -95,6 +95,7 @@ test.concurrent('a reload puts the key of its files in force, also where that is
   writeFileSync(keyFile, DEMO.key);
   expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied' });
   await eventually('the second change in the log', 5000, () => daemon.logged('secrets-changed')[1]);
+  expect(daemon.logged('secrets-changed')).toHaveLength(2);
   const backMs = await exchange.nowMs();
   const isOwn = (account: string, atMs: number) => account !== other.account && atMs >= backMs;
   await exchange.event('timer-updated', 15_000, ({ account, atMs }) => isOwn(account, atMs));
