@@ -233,6 +233,8 @@ export const MOST_IN_FLIGHT = 3;
 /** What each daemon wrote for a market, and heard of it. True milliseconds; `-Infinity` where it never happened. */
 export function createWireLog(nowMs: () => number) {
   const of = perMarket(() => ({
+    /** Its first attempt since it was confirmed. */
+    missedMs: Number.POSITIVE_INFINITY,
     /** Its newest attempt, its newest renewal on the wire, and its newest confirmed one. */
     triedMs: NEVER_MS,
     renewedMs: NEVER_MS,
@@ -279,6 +281,7 @@ export function createWireLog(nowMs: () => number) {
       if (kind === 'attempt') {
         // One that finds no connection is never written.
         log.triedMs = nowMs();
+        log.missedMs = Math.min(log.missedMs, nowMs());
         log.decided.push({ purpose: notice.purpose, atMs: nowMs(), monoMs });
       } else if (kind === 'removed') {
         // What a reload brings back after that was never armed.
@@ -288,6 +291,7 @@ export function createWireLog(nowMs: () => number) {
         const place = sent.findIndex((leftMs) => leftMs >= monoMs - notice.durationMs - TOLERANCE_MS);
         if (kind === 'renewed') {
           log.confirmedMs = nowMs();
+          log.missedMs = Number.POSITIVE_INFINITY;
           log.later = place < 0 ? [] : sent.slice(place + 1);
         } else if (place >= 0) sent.splice(place, 1);
       }

@@ -305,8 +305,9 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
     if (!seen.wanted || seen.refused || seen.inFlight.length >= MOST_IN_FLIGHT || !truth) return false;
     if (confirmedMs <= by.startedMs || confirmedMs >= sinceMs) return false;
     if (nowMs() - confirmedMs <= periodOf(truth)) return false;
-    // What failed while others were confirmed is sick by itself, and keeps to its own retries. The grid has it due sooner.
-    return confirmedMs + periodOf(truth) / 2 >= wellMs - SICK_MS;
+    // What failed while others were confirmed is sick by itself, and keeps to its own retries. What was not tried since was due by then.
+    const { missedMs } = log.of(by, seen.market);
+    return Math.min(missedMs, confirmedMs + periodOf(truth) / 2) >= wellMs - SICK_MS;
   }
 
   return {
