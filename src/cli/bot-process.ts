@@ -41,6 +41,7 @@ export const exitCodeOf = ({ code, signal }: BotEnd, { signalNumbers }: Edge) =>
  * Looks where the system will look: in PATH, or at the path itself where it has a slash.
  */
 export function findObstacle(program: string, path: string | undefined) {
+  if (program === '') return cannotStart(NOT_FOUND, 'its name is empty');
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
   const there = placesOf(program, path);

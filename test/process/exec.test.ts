@@ -90,6 +90,7 @@ describe.concurrent('exec before its bot runs', { timeout: 60_000 }, () => {
     const there = 'which is not there';
     for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
+      ['', 127, 'its name is empty'],
       ['killswitchd.yaml', 127, 'a configuration file is named by an option: --config FILE'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
       [file('plain', 'no program', 0o644), 126, 'plain may not be executed'],
