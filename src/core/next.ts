@@ -224,7 +224,6 @@ function travelMs({ answerMs }: CoreState): number {
  */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
   if (market.streak > 0) return true;
-  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
   const [oldest] = onTheirWay(market);
   return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
 }

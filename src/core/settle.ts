@@ -393,13 +393,13 @@ function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   const renewedMs = state.markets.reduce((last, { stats }) => Math.max(last, stats.lastConfirmedMs), 0);
   for (const market of state.markets) {
-    // What failed while others were renewed is sick by itself, and keeps to its own retries.
-    if (market.cycleSinceMs === null || market.cycleSinceMs < renewedMs - silentMs(state)) continue;
-    // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1);
-    if (newest === answered) continue;
+    if (market.cycleSinceMs === null || newest === answered) continue;
+    // What is on its way, or was just given up, may never be answered.
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
-    if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
+    // What failed while others were renewed is sick by itself: it keeps to its own retries, and its own connections.
+    if (market.cycleSinceMs < renewedMs - silentMs(state)) market.timedOut ||= isUnanswered;
+    else if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
   }
 }
 

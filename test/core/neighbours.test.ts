@@ -49,6 +49,37 @@ describe('in a nonce window', () => {
     expect(Math.max(...delaysMs.slice(before))).toBeLessThan(200);
   });
 
+  // What hangs takes the connections once, in turns; an outage that is called for it must cost no more.
+  test.each([
+    [600, 300, 60, 8, 10_000],
+    [200, 100, 60, 4, 5000],
+    [60, 15, 5, 1, 2500],
+  ])(
+    'of %i timers %i hang from one moment on: no other one lapses, or waits for long',
+    (count, sick, seconds, connections, mostMs) => {
+      const hang = names(sick, 'SICK', seconds).map((text) => text.slice(0, text.indexOf(':')));
+      const markets = [...names(sick, 'SICK', seconds), ...names(count - sick, 'WELL', seconds)];
+      const budget = { requests: 5000, windowMs: 10_000 };
+      const driver = createDriver({ markets, nonce: 'window', connections, budget });
+      driver.arm();
+      driver.live(15_000);
+      for (let seen = driver.effects.length; driver.sinceStartMs() < 105_000; ) {
+        driver.suffer(20, null, ...hang);
+        for (const effect of driver.effects.slice(seen))
+          if (effect.kind === 'abort')
+            driver.feed({ kind: 'settled', attempt: effect.attempt, outcome: LOST });
+        seen = driver.effects.length;
+      }
+      const isWell = ({ market }: { readonly market: string }) => market.startsWith('WELL');
+      expect(driver.notices('lapsed').filter(isWell)).toEqual([]);
+      const delaysMs = driver
+        .notices('attempt')
+        .filter(isWell)
+        .map(({ delayMs }) => delayMs);
+      expect(Math.max(...delaysMs)).toBeLessThan(mostMs);
+    },
+  );
+
   test('an exchange that is slow as a whole has no more requests under way than there are connections', () => {
     const driver = createDriver({ markets: names(20, 'M', 60), nonce: 'window', connections: 4 });
     driver.live(30_000, 1000);

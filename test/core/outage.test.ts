@@ -281,20 +281,6 @@ describe('the second address', () => {
   });
 });
 
-test('in an outage, markets that wait for a connection open none', () => {
-  const markets = Array.from({ length: 100 }, (_, index) => `M${index}:60`);
-  const driver = createDriver({ markets, nonce: 'window', connections: 1 });
-  driver.arm();
-  driver.live(15_000);
-  const before = driver.writes.length;
-  driver.suffer(20_000, null);
-  expect([...driver.state.attempts.values()].filter(({ status }) => status === 'open').length).toBeLessThan(
-    5,
-  );
-  // Else each market opens one in its turn, and it hangs.
-  expect(driver.writes.length - before).toBeLessThan(markets.length * 0.75);
-});
-
 test('no probe of an outage is a delete that a renewal may still follow', () => {
   const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'], nonce: 'window' });
   while (driver.notices('outage-began').length === 0) driver.suffer(100, LOST);
