@@ -43,6 +43,10 @@ class KillSwitchError(Exception):
     """The daemon did not answer, or refused the word. Raised only with `raises=True`."""
 
 
+class _NotAsked(Exception):
+    """Nothing was sent."""
+
+
 class _Words:
     """What the client for a loop and the one for asyncio share: what is said, and what an answer means."""
 
@@ -98,8 +102,12 @@ class _Words:
         head = [f"POST /v1/{word} HTTP/1.0", f"Host: {self._control if over_tcp else 'localhost'}"]
         head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         if over_tcp and self._token_file:
-            with open(self._token_file, encoding="utf-8") as file:
-                head.append("Authorization: Bearer " + "".join(file.read().split()))
+            try:
+                with open(self._token_file, encoding="utf-8") as file:
+                    head.append("Authorization: Bearer " + "".join(file.read().split()))
+            except (OSError, ValueError) as error:
+                named = "the file of the token, from token_file or KILLSWITCHD_CONTROL_TOKEN_FILE,"
+                raise _NotAsked(f"{self._control} was not asked: {named} cannot be read: {error}") from error
         return "\r\n".join([*head, "", body]).encode()
 
     def _take(self, word: str, answer: Union[bytes, Exception], asked: Tuple[float, float]) -> bool:
@@ -116,7 +124,8 @@ class _Words:
             armed = self.armed()
         except Exception as error:  # Nothing that an answer can hold may end the loop of the bot.
             reply, self.reply, armed = {}, {}, False
-            self._unheard = f"no answer from {self._control}: {str(error) or 'timed out'}"
+            why = str(error) or "timed out"
+            self._unheard = why if isinstance(error, _NotAsked) else f"no answer from {self._control}: {why}"
         problem = self._unheard
         if problem is None and reply.get("counted") is not True:
             problem = f"the {word} did not count: {reply.get('why', 'no reason given')}"
@@ -219,8 +228,8 @@ def _read_address(control: str) -> _Address:
     if control.startswith("unix:/"):
         return control[len("unix:") :]
     found = re.fullmatch(r"([^\s:]+|\[[0-9A-Fa-f:]+\]):([0-9]+)", control)
-    if found is None:
-        raise ValueError(f"found {control!r}; allowed: unix:/PATH or HOST:PORT")
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise ValueError(f"control, or KILLSWITCHD_CONTROL: found {control!r}; allowed: unix:/PATH or HOST:PORT")
     return found[1].strip("[]"), int(found[2])
 
 
@@ -229,7 +238,7 @@ def _read_reply(answer: bytes) -> Dict[str, Any]:
     try:
         reply = dict(json.loads(body))
         # Some gateways answer with a body that they have kept.
-        if "error" in reply or re.match(rb"HTTP/1\.[01] [24]", head):
+        if "error" in reply or ("counted" in reply and re.match(rb"HTTP/1\.[01] [24]", head)):
             return reply
     except (TypeError, ValueError):
         pass

@@ -15,8 +15,16 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
   });
 }
 
+let killSwitch;
+try {
+  killSwitch = new KillSwitch();
+} catch (error) {
+  console.error(`bot.js: ${error.message}`);
+  process.exit(1);
+}
+
 // What is thrown here says `fail`, and the exchange cancels the orders. A clean end says goodbye.
-await new KillSwitch().run(async (killSwitch) => {
+await killSwitch.run(async () => {
   let wasArmed = null;
   while (!stopping) {
     const armed = await killSwitch.beat();

@@ -23,8 +23,13 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.append(True))
 
+    try:
+        kill_switch = KillSwitch()
+    except ValueError as error:
+        sys.exit(f"bot.py: {error}")
+
     # What is raised here says `fail`, and the exchange cancels the orders. A clean end says goodbye.
-    with KillSwitch() as kill_switch:
+    with kill_switch:
         was_armed = None
         while not stopping:
             armed = kill_switch.beat()

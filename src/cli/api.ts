@@ -11,7 +11,7 @@ import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse, onStop } from './edge.ts';
-import { type Given, offer, readPair, readUnchecked, revealed, valid } from './flags.ts';
+import { type Given, offer, readPair, readUnchecked, refuseUnknown, revealed, valid } from './flags.ts';
 import { layOut, paint } from './terminal.ts';
 
 type Flags = Given<'config' | 'baseUrl' | 'accessTokenFile' | 'amountIn', 'list' | 'yes' | 'json'>;
@@ -152,10 +152,15 @@ const refused = (code = '') => `the exchange refused what was asked${code}, noth
 const ENDS: { readonly [name in ClientError['name']]?: readonly [ExitCode, hint: string | null] } = {
   ArgumentError: [EXIT.usage, null],
   CredentialError: [EXIT.config, 'nothing was sent'],
+  NonceError: [
+    EXIT.unreachable,
+    'the nonce is stale, because another process uses the key, or there are too many requests; nothing was changed',
+  ],
   OrderMismatchError: [EXIT.internal, 'nothing was undone'],
   ProtocolError: [EXIT.internal, MAYBE],
   PublicRefusedError: [EXIT.usage, refused()],
   RefusedError: [EXIT.usage, null],
+  ThrottledError: [EXIT.unreachable, 'too many requests; nothing was changed'],
   UnauthorisedError: [EXIT.refused, 'the exchange refuses the key, its permissions or the token'],
   UnknownOutcomeError: [EXIT.unconfirmed, null],
 };
@@ -181,6 +186,7 @@ function describeFailure(error: unknown) {
 
 /** Base address, nonces, and the key or token that the operation needs; nothing else of the configuration is read. */
 async function findAccess(authentication: Operation['authentication'], flags: Flags, env: Edge['env']) {
+  refuseUnknown(env);
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'];
   const { values, place } =
     file === undefined ? { values: {}, place: DEFAULTS.place } : await readUnchecked(file);

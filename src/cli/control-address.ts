@@ -7,7 +7,7 @@ import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
 import { attempt, type Edge, misconfigured } from './edge.ts';
-import { type Given, readUnchecked, revealed, valid } from './flags.ts';
+import { type Given, readUnchecked, refuseUnknown, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
 export type ControlFlags = Given<'control' | 'tokenFile' | 'config'>;
@@ -108,6 +108,7 @@ function usualAddress(folder: string): ListenAddress | null {
 
 /** What command line, environment and configuration file say about the listeners of the daemon. */
 function readSaid(flags: ControlFlags, env: Edge['env']) {
+  if (flags.control === undefined) refuseUnknown(env);
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
   /** A value of the file, which is undefined where it is not written, with its place; null without a file. */

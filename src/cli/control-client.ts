@@ -117,7 +117,9 @@ export function refusal({ status, error }: Answer, at: string): CommandError {
 }
 
 export const notOurs = (status: number, at: string) =>
-  unreachable(`what answers at ${at} is no killswitchd daemon (HTTP ${status})`);
+  unreachable(
+    `what answers at ${at} is no killswitchd daemon, or its other listener (HTTP ${status}): commands go to control.listen, the page is at web.listen`,
+  );
 
 /** The texts of a list, fit to be shown; none where it is no list. */
 export function textsOf(value: unknown): readonly string[] {

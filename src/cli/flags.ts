@@ -1,4 +1,5 @@
 import type { Argument, Option } from 'commander';
+import { findUnknown } from '../config/environment.ts';
 import { type Checked, describe, listProblems } from '../config/problem.ts';
 import { readSecrets, revealPair, type SecretFile } from '../config/secrets.ts';
 import { type Edge, misconfigured, misuse } from './edge.ts';
@@ -64,6 +65,12 @@ export function readPair(env: Edge['env']) {
   const read = readSecrets(env, { demo: false });
   if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
   return revealPair(read.secrets);
+}
+
+/** Throws a `CommandError` where the environment names a variable that there is not: it may be meant for what follows. */
+export function refuseUnknown(env: Edge['env']): void {
+  const problems = findUnknown(env);
+  if (problems.length > 0) throw misconfigured(listProblems(problems).join('\n'));
 }
 
 /** What a configuration file says, unchecked. Throws a `CommandError`, with `advice`, where it cannot be read. */

@@ -181,6 +181,13 @@ export function readEnvironment(environment: Environment): Layer {
   return readOuter('environment', given);
 }
 
+/** Of what is wrong with the environment, the names that are unknown: a misspelt address would leave the usual one in force. */
+export function findUnknown(environment: Environment): readonly Problem[] {
+  const isUnknown = ({ path: [name] = [] }: Problem) =>
+    String(name).startsWith(PREFIX) && SETTINGS.every(({ variable }) => variable !== name);
+  return readEnvironment(environment).problems.filter(isUnknown);
+}
+
 /**
  * Kubernetes gives every container variables about the services of its namespace: for a service named
  * `killswitchd-web` they begin with `KILLSWITCHD_WEB_SERVICE_HOST` and are nobody's typing mistake.

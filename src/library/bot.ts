@@ -47,6 +47,9 @@ export class KillSwitchError extends Error {
   override readonly name = 'KillSwitchError';
 }
 
+/** Nothing was sent. */
+class NotAsked extends Error {}
+
 type Word = 'beat' | 'goodbye' | 'fail';
 const PAUSE_SECONDS = 0.5;
 /** The longest that a timer of Node can be set for. */
@@ -165,7 +168,8 @@ export class KillSwitch {
       armed = this.armed();
     } catch (error) {
       this.#reply = {};
-      this.#unheard = `no answer from ${this.#control}: ${error instanceof Error ? error.message : String(error)}`;
+      const why = error instanceof Error ? error.message : String(error);
+      this.#unheard = error instanceof NotAsked ? why : `no answer from ${this.#control}: ${why}`;
     }
     let problem = this.#unheard;
     if (problem === null && reply.counted !== true)
@@ -175,6 +179,15 @@ export class KillSwitch {
     if (problem !== null && problem !== this.#problem) (this.#options.warn ?? console.warn)(problem);
     this.#problem = problem;
     return word === 'beat' ? armed : problem === null;
+  }
+
+  #readToken(file: string): string {
+    try {
+      return readFileSync(file, 'utf8').replaceAll(/\s/g, '');
+    } catch (error) {
+      const named = 'the file of the token, from tokenFile or KILLSWITCHD_CONTROL_TOKEN_FILE,';
+      throw new NotAsked(`${this.#control} was not asked: ${named} cannot be read: ${String(error)}`);
+    }
   }
 
   #post(word: Word, timeoutSeconds: number): Promise<Reply> {
@@ -189,7 +202,7 @@ export class KillSwitch {
     });
     const headers: Record<string, string> = { 'content-type': 'application/json' };
     if (tokenFile && 'host' in this.#address)
-      headers['authorization'] = `Bearer ${readFileSync(tokenFile, 'utf8').replaceAll(/\s/g, '')}`;
+      headers['authorization'] = `Bearer ${this.#readToken(tokenFile)}`;
     const signal = AbortSignal.timeout(Math.max(0, Math.min(Math.ceil(timeoutSeconds * 1000), LONGEST_MS)));
     const options = { ...this.#address, method: 'POST', path: `/v1/${word}`, headers, signal, agent: false };
     return new Promise((resolve, reject) => {
@@ -219,7 +232,7 @@ function readReply(text: string, status = 0): Reply | null {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
-    return 'error' in value || status < 500 ? value : null;
+    return 'error' in value || ('counted' in value && status < 500) ? value : null;
   } catch {
     return null;
   }
@@ -233,7 +246,9 @@ function now(): readonly [number, number] {
 function readAddress(control: string) {
   if (control.startsWith('unix:/')) return { socketPath: control.slice('unix:'.length) };
   const [, host, port] = /^([^\s:]+|\[[\d:a-f]+\]):(\d+)$/i.exec(control) ?? [];
-  if (host === undefined || port === undefined)
-    throw new TypeError(`found "${control}"; allowed: unix:/PATH or HOST:PORT`);
+  if (host === undefined || port === undefined || Number(port) < 1 || Number(port) > 65_535)
+    throw new TypeError(
+      `control, or KILLSWITCHD_CONTROL: found "${control}"; allowed: unix:/PATH or HOST:PORT`,
+    );
   return { host: host.replace(/^\[|\]$/g, ''), port };
 }

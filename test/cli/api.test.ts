@@ -179,10 +179,21 @@ describe('api tells failures apart', () => {
   const unknown = { name: 'UnknownOutcomeError', clientOrderId: 'lost' };
   const look = /may have been carried out: .*look for client_order_id "lost" before trying again$/;
   const html = { kind: 'status', status: 503, body: 'html' } as const;
+  const paid = ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-3' }), ...failing];
+  const [nonce, throttled] = [{ name: 'NonceError' }, { name: 'ThrottledError' }];
+  const stale = { kind: 'stale-nonce' } as const;
   it.each<[number, readonly string[], RegExp, (object | undefined)?, Fault?]>([
     [64, small, /less than min amount.*refused what was asked with code 32, nothing was changed$/, tooLittle],
     [69, ['ping', '--base-url', 'http://127.0.0.1:1'], /ECONNREFUSED/],
     [69, arms, /HTTP 503.*; it may have been carried out all the same$/, maybe, html],
+    [
+      69,
+      paid,
+      /; the nonce is stale, because another process uses the key, .*; nothing was changed$/,
+      nonce,
+      stale,
+    ],
+    [69, paid, /HTTP 429 .*; too many requests; nothing was changed$/, throttled, { ...html, status: 429 }],
     [70, ['miningPool'], /./, undefined, { kind: 'garbage' }],
     // The exchange counts in the other currency.
     [70, withOrder(IN_BASE, ...failing), bought, mismatch],
@@ -263,6 +274,13 @@ describe('api reads of a configuration file', () => {
     expect(await api(['ping', '--config', file], { env: {} })).toMatchObject(failingApi(78, says));
     const byVariable = { env: { KILLSWITCHD_CONFIG: file } };
     expect(await api(['ping'], byVariable)).toMatchObject(failingApi(78, says));
+  });
+
+  it('a variable that there is not, because the right one may lead to another exchange', async () => {
+    const misspelt = { env: { ...env, KILLSWITCHD_BASEURL: 'http://127.0.0.1:1' } };
+    const says =
+      /^killswitchd api: KILLSWITCHD_BASEURL: unknown variable; did you mean KILLSWITCHD_BASE_URL\?$/;
+    expect(await api(['ping'], misspelt)).toMatchObject(failingApi(78, says));
   });
 
   it('the exchange alone: markets and liveness may be missing or wrong', async () => {

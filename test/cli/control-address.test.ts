@@ -64,6 +64,12 @@ describe('where the daemon is', () => {
   it.each<[number, () => string[], Record<string, string>, RegExp]>([
     [64, () => ['--control', '/run/k'], {}, /--control: found "\/run\/k"; .*did you mean unix:\/run\/k\?/],
     [64, () => ['--control', '127.0.0.1:0'], {}, /--control: found port 0/],
+    [
+      78,
+      () => [],
+      { KILLSWITCHD_CONTOL: 'unix:/k' },
+      /CONTOL: unknown variable; did you mean KILLSWITCHD_CONTROL/,
+    ],
     [78, () => [], { KILLSWITCHD_CONTROL: '' }, /KILLSWITCHD_CONTROL: found an empty text/],
     [78, () => [], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
     [
@@ -133,7 +139,7 @@ describe('a daemon that is not there', () => {
     writeFileSync(socket, '');
     await expectAt(`unix:${socket}`, 'what is there is no socket');
     const page = await daemonAt({ tcp: true }, () => ({ text: '<html>' }));
-    await expectAt(page.address, 'is no killswitchd daemon');
+    await expectAt(page.address, 'is no killswitchd daemon, or its other listener');
     await page.close();
     await expectAt(page.address, 'nobody listens there');
     const mail = join(folder(), 'mail.sock');
@@ -217,7 +223,7 @@ describe('healthcheck', () => {
 
   it('ends with 69 where somebody else is there, and with 78 where nobody can be asked', async () => {
     const { address } = await daemonAt({ tcp: true }, () => ({ status: 404, text: 'not here' }));
-    const other = failing(69, /no killswitchd daemon \(HTTP 404\)$/);
+    const other = failing(69, /no killswitchd daemon, or its other listener \(HTTP 404\): /);
     for (const flag of ['--web', '--control']) expect(await check(`${flag} ${address}`)).toMatchObject(other);
     const file = fileWith('control: { listen: [] }\nweb: { listen: [] }\n');
     expect(await check(`--config ${file}`)).toMatchObject(failing(78, /nobody can be asked$/));

@@ -182,8 +182,29 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   test('takes no address that is none', async (context) => {
     const client = drive(context, command, { KILLSWITCHD_CONTROL: 'unix:/nowhere' });
     expect(await client.does('at 127.0.0.1:1')).toBe(false);
-    for (const control of ['http://127.0.0.1:1', '127.0.0.1', 'a b:1', 'unix:control.sock', '::1:17478'])
-      expect(await client.does(`at ${control}`), control).toContain('allowed: unix:/PATH or HOST:PORT');
+    for (const control of [
+      'http://127.0.0.1:1',
+      '127.0.0.1',
+      'a b:1',
+      'unix:control.sock',
+      '::1:17478',
+      '127.0.0.1:99999',
+    ])
+      expect(await client.does(`at ${control}`), control).toContain(
+        `control, or KILLSWITCHD_CONTROL: found ${command[0] === 'python3' ? `'${control}'` : `"${control}"`}; allowed: unix:/PATH or HOST:PORT`,
+      );
+  });
+
+  test('says that it is no daemon that answers, and that the file of the token cannot be read', async (context) => {
+    const { server, client } = await together(context, command);
+    server.answer({ body: '{"code":0,"message":"Not found.","errors":{}}' });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('problem')).toMatch(/^no answer from unix:.* is no answer of killswitchd$/);
+    const env = { KILLSWITCHD_CONTROL: '127.0.0.1:1', KILLSWITCHD_CONTROL_TOKEN_FILE: '/no/such/file' };
+    const other = drive(context, command, env);
+    expect(await other.does('beat')).toBe(false);
+    const says = /^127\.0\.0\.1:1 was not asked: the file of the token, .* cannot be read: .*ENOENT|Errno 2/;
+    expect(await other.does('problem')).toMatch(says);
   });
 
   test('says once why a beat does not count', async (context) => {
