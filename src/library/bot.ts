@@ -232,7 +232,8 @@ function readReply(text: string, status = 0): Reply | null {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
-    return 'error' in value || ('counted' in value && status < 500) ? value : null;
+    const isOurs = 'error' in value || ('counted' in value && status < 500);
+    return isOurs ? (value as Reply) : null;
   } catch {
     return null;
   }

@@ -87,6 +87,8 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
 function tell(host: Incarnation, bot: number, says: BotWord, timeline: Timeline, judge: Judge): void {
   const saidMs = timeline.nowMs();
   host.clock.whenRunning(() => {
+    // The control listener refuses a bot that no market names any more.
+    if (!host.bots.has(bot)) return;
     judge.onEvidence(host, bot, says, saidMs);
     if (says === 'beat') judge.onBack(host, bot);
     host.keeper.hear(botName(bot), says, 0);
