@@ -78,7 +78,9 @@ async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promis
     if (json === true) return edge.out(text.trimEnd());
     if (edge.screen !== undefined) return redraw(seen, client.at, edge.screen, wantsColour(edge));
     const facts = describeFacts(seen);
-    for (const [key, fact] of facts) if (before.get(key) !== fact) tell(fact);
+    // The headline may say the same as what it is about.
+    const changed = [...facts].filter(([key, fact]) => before.get(key) !== fact);
+    for (const fact of new Set(changed.map(([, fact]) => fact))) tell(fact);
     for (const key of before.keys()) if (!facts.has(key)) tell(`${key}: no longer there`);
     before = facts;
   };
@@ -213,7 +215,7 @@ function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
     lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`;
   const facts = new Map([
     ['daemon', `${summarise(seen, lookAtOnce(seen)).sentence}.`],
-    ['ready', ready ? 'Ready.' : `Not ready: ${notReady[0] ?? 'it does not say why'}.`],
+    ['ready', ready ? 'Ready.' : `Not ready: ${(notReady[0] ?? 'it does not say why').replace(/\.$/, '')}.`],
   ]);
   for (const one of markets) facts.set(one.market, `${one.market}: ${one.state}${whyOf(one)}`);
   for (const one of cancellations)

@@ -57,8 +57,8 @@ export function registerControl(app: FastifyInstance, parts: ControlParts): void
       ? fail(reply.header('www-authenticate', 'Bearer'), 401, 'Other hosts need the bearer token.')
       : fail(reply, 403, 'The simulator is controlled from this host only, and not by web pages.');
   });
-  app.setErrorHandler<Error & { statusCode?: number }>((error, _request, reply) =>
-    fail(reply, error.statusCode ?? 400, error.message),
+  app.setErrorHandler<Error & { statusCode?: number }>(({ statusCode = 400, message }, _request, reply) =>
+    fail(reply, statusCode, statusCode === 415 ? 'expected content-type: application/json' : message),
   );
   app.setNotFoundHandler((_request, reply) => fail(reply, 404, 'No such endpoint; GET / lists them.'));
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -83,21 +83,23 @@ function mayControl({ raw, headers }: FastifyRequest, token: string | null): boo
 function registerReading(app: FastifyInstance, parts: ControlParts): void {
   const { clock, nowMs, exchange } = parts;
   const { log, profile, markets } = exchange;
-  type Query = { Querystring: { since?: string; wait?: string } };
-  const numberOf = (text = '0') => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN);
-  app.get<Query>('/simulator/events', async ({ query }, reply) => {
-    const [since, waitMs] = [numberOf(query.since), numberOf(query.wait)];
-    if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of an event, a whole number');
-    if (!(waitMs <= MAX_WAIT_MS))
-      return fail(reply, 400, `wait: expected milliseconds from 0 to ${MAX_WAIT_MS}`);
+  type Query = { Querystring: Readonly<Record<string, string>> };
+  /** The numbers of a query; what it leaves out is 0. */
+  const numbersOf = ({ query }: FastifyRequest<Query>, ...names: readonly string[]) => {
+    const isFit = (name: string) => names.includes(name) && /^\d{1,15}$/.test(query[name] ?? '');
+    const odd = Object.keys(query).find((name) => !isFit(name));
+    if (odd === undefined) return names.map((name) => Number(query[name] ?? 0));
+    throw new RangeError(`${odd} is ${quote(query[odd])}; allowed: ${names.join(', ')}, a whole number`);
+  };
+  app.get<Query>('/simulator/events', async (request, reply) => {
+    const [since = 0, waitMs = 0] = numbersOf(request, 'since', 'wait');
+    if (waitMs > MAX_WAIT_MS) throw new RangeError(`wait: expected milliseconds from 0 to ${MAX_WAIT_MS}`);
     if (waitMs > 0 && log.lastSeq() <= since) await nextEvent(log, clock, since, waitMs);
     return reply.send(log.since(since));
   });
-  app.get<Query>('/simulator/requests', ({ query }, reply) => {
-    const since = numberOf(query.since);
-    if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of a request, a whole number');
-    return reply.send(parts.requests(since));
-  });
+  app.get<Query>('/simulator/requests', (request, reply) =>
+    reply.send(parts.requests(numbersOf(request, 'since')[0])),
+  );
   const readings = {
     state() {
       const now = nowMs();
@@ -145,7 +147,7 @@ const BALANCE = shapeOf({
 const PRICE = shapeOf({ market: MARKET, price: AMOUNT });
 const KEY = shapeOf({
   key: NAME,
-  secret: Type.String({ pattern: VISIBLE, description: '1 to 255 plain letters' }),
+  secret: Type.String({ pattern: VISIBLE, description: '1 to 255 printable characters without a space' }),
   account: Type.Optional(NAME),
   permissions: Type.Optional(
     Type.Array(Type.Enum(PERMISSIONS), { uniqueItems: true, description: KEY_PERMISSIONS }),
@@ -200,15 +202,14 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
     for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
     return reply.code(201).send({ added: keys.length });
   });
-  const anything = () => null;
-  take('faults', FAULT_SCHEMA, anything, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
+  take('faults', FAULT_SCHEMA, null, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-  take('advance', ADVANCE, anything, (steps, reply) => {
+  take('advance', ADVANCE, null, (steps, reply) => {
     for (const { ms } of steps) parts.advance(ms);
     return reply.send({ nowMs: parts.nowMs() });
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  take('reset', RESET, anything, ([{ snapshot = 0 } = {}], reply) => {
+  take('reset', RESET, null, ([{ snapshot = 0 } = {}], reply) => {
     if (parts.reset(snapshot)) return reply.send({ snapshot });
     return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
   });
@@ -219,6 +220,7 @@ interface Described {
   readonly description?: string;
   readonly enum?: readonly string[];
   readonly const?: unknown;
+  readonly items?: Pick<Described, 'enum'>;
 }
 
 interface ObjectShape extends TSchema {
@@ -237,7 +239,7 @@ function takerOf(app: FastifyInstance) {
   return <Shape extends ObjectShape>(
     path: string,
     schema: Shape,
-    problem: (item: Static<Shape>, before: readonly Static<Shape>[]) => string | null,
+    problem: null | ((item: Static<Shape>, before: readonly Static<Shape>[]) => string | null),
     carryOut: (items: readonly Static<Shape>[], reply: FastifyReply) => FastifyReply,
   ): void => {
     const name = path.replace(/s$/, '');
@@ -247,8 +249,8 @@ function takerOf(app: FastifyInstance) {
       const flaw = flawIn(items, schema);
       if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
       for (const [index, item] of items.entries()) {
-        const wrong = problem(item, items.slice(0, index));
-        if (wrong !== null) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
+        const wrong = problem?.(item, items.slice(0, index));
+        if (wrong) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
       }
       return carryOut(items, reply);
     });
@@ -288,21 +290,19 @@ function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: Obj
     ({ instancePath, params }) => instancePath.split('/')[1] ?? params['missingProperty'],
   );
   const field = isKnownKind ? (names.find((name) => wrong.includes(name)) ?? '') : 'kind';
-  const { description = 'something else', enum: values } = properties[field] ?? {};
+  const { description = 'something else', enum: values, items } = properties[field] ?? {};
   const value = given[field];
   const found = field === 'secret' && value !== undefined ? 'not of its form' : quote(value);
-  if (values === undefined) return `${field} is ${found}; expected ${description}`;
-  const hint = typeof value === 'string' ? didYouMean(value, values) : '';
-  return `${field} is ${found}; allowed: ${values.join(', ')}${hint}`;
+  const known = values ?? items?.enum ?? [];
+  const odd = [value].flat().find((one) => typeof one === 'string' && !known.includes(one));
+  const allowed = values === undefined ? `expected ${description}` : `allowed: ${values.join(', ')}`;
+  return `${field} is ${found}; ${allowed}${typeof odd === 'string' ? didYouMean(odd, known) : ''}`;
 }
 
-function quote(value: unknown): string {
-  return value === undefined ? 'missing' : JSON.stringify(value).slice(0, 200);
-}
+const quote = (value: unknown) => (value === undefined ? 'missing' : JSON.stringify(value).slice(0, 200));
 
-function fail(reply: FastifyReply, status: number, error: string): FastifyReply {
-  return reply.code(status).send({ error });
-}
+const fail = (reply: FastifyReply, status: number, error: string): FastifyReply =>
+  reply.code(status).send({ error });
 
 /** Resolves when an event later than `since` has happened, or after `waitMs`. */
 async function nextEvent(log: EventLog, clock: Clock, since: number, waitMs: number): Promise<void> {

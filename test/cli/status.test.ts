@@ -180,7 +180,18 @@ describe('status --watch', () => {
     const socket = join(folder(), 'control.sock');
     const other = { market: 'ETH_USDT' };
     const expired = { ...BTC, state: 'expired' as const, guaranteedMs: -1, lastProblem: 'HTTP 503' };
-    const documents = [statusOf([BTC, other]), statusOf([expired, other]), statusOf([BTC], { bots: DEAD })];
+    const gone = {
+      market: BTC.market,
+      certainty: 'certain',
+      why: 'unrenewed',
+      byWallMs: inMs(-1),
+      count: 1,
+    } as const;
+    const documents = [
+      statusOf([BTC, other]),
+      statusOf([expired, other], {}, [gone]),
+      statusOf([BTC], { bots: DEAD }),
+    ];
     let looks = 0;
     const first = await daemonAt({ socket }, () => ({ json: documents[Math.min(looks++, 2)] }));
     const watch = start(['status', '--watch', '--control', `unix:${socket}`]);
@@ -193,6 +204,7 @@ describe('status --watch', () => {
     watch.signal('SIGTERM');
     expect(await watch.ended).toBe(0);
     expect(watch.out.every((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z /.test(line))).toBe(true);
+    expect(said().filter((line) => line.startsWith('Orders of BTC_USDT were cancelled'))).toHaveLength(1);
     const ofMarkets = said().filter((line) => line.includes('_USDT: '));
     expect(ofMarkets.slice(0, 5)).toEqual([
       'BTC_USDT: armed',

@@ -110,8 +110,16 @@ test('what is no JSON, no number or no endpoint is refused in words', async () =
     const broken = { method: 'POST', path: `/simulator/${path}`, headers, body };
     expect(await send(server().url, broken)).toMatchObject({ status: 400, body: told });
   }
-  for (const query of ['since=-1', 'wait=999999'])
+  for (const query of ['since=-1', 'wait=999999', 'sinc=1'])
     expect(await ask('GET', `/events?${query}`)).toMatchObject({ status: 400 });
+  const form = { ...headers, 'content-type': 'application/x-www-form-urlencoded' };
+  const posted = await send(server().url, {
+    method: 'POST',
+    path: '/simulator/advance',
+    headers: form,
+    body: 'ms=1',
+  });
+  expect(posted).toMatchObject({ status: 415, body: expect.stringContaining('application/json') });
   const error = 'No such endpoint; GET / lists them.';
   expect(await ask('GET', '/unknown')).toEqual({ status: 404, value: { error } });
 });

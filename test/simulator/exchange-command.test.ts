@@ -160,11 +160,14 @@ test('more API keys may have fewer permissions, and an account apart', async () 
 
 test.each([
   ['["a"]', 'key 1: expected an object with key, secret, account, permissions'],
-  ['[{"key":"a","secret":""}]', 'key 1: secret is not of its form; expected 1 to 255 plain letters'],
+  [
+    '[{"key":"a","secret":""}]',
+    'key 1: secret is not of its form; expected 1 to 255 printable characters without a space',
+  ],
   ['[{"key":"a","secret":"S","account":""}]', 'key 1: account is ""; expected a text such as "second-key"'],
   [
     '[{"key":"a","secret":"S","permissions":["trades"]}]',
-    'key 1: permissions is ["trades"]; expected an array of info, trade, deposit, withdraw',
+    'key 1: permissions is ["trades"]; expected an array of info, trade, deposit, withdraw; did you mean trade?',
   ],
   ['[{"key":"a","secret":"S"},{"key":"a","secret":"S"}]', 'key 2: "a" is accepted already'],
   ['[{"key":"demo-key","secret":"S"}]', 'key 1: "demo-key" is accepted already'],
