@@ -43,13 +43,13 @@ import { clamp } from './time.ts';
 /** So many lanes are there at least for markets whose requests hang, or are slow. */
 const LEAST_OWN = 64;
 
-/** A timer that is renewed in time has this share of it left when it is due. */
+/** A timer has this share of it left when it is due, where no period is stretched or fixed: 5 s, renewed each second. */
 const DUE_SHARE = 0.8;
 
-/** An answer may take this many times as long as the market's answers did, and is waited for no longer. */
+/** An answer that takes this many times as long as the market's answers did is overdue: its request may give way. */
 const LATE = 1.25;
 
-/** The first number of each rank, in milliseconds. Ranks lie further apart than any deadline or wait. */
+/** The first number of each rank. What is added, milliseconds or thousandths of a timeout, is far less than their gaps. */
 const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
 /** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
 const LAPSED_WAITS_MS = 5000;
@@ -57,8 +57,8 @@ const LAPSED_WAITS_MS = 5000;
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
  * their time; then what has time, the least share of its timeout first, so that short timers leave tokens to long ones;
- * then what has lapsed or is new. After a few seconds that goes before what has time, and every few seconds one market
- * before all others: those that use up the budget or the wire must not leave it unarmed.
+ * then what has lapsed or is new. After a few seconds that goes before what has time, and every few seconds one such
+ * market before all others but those that end a timer: those that use up the budget or the wire must not leave it unarmed.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
@@ -185,7 +185,7 @@ function isDue(state: CoreState, { nextMs }: MarketState): boolean {
  * free: time or an answer helps, and the others wait as well.
  */
 function send(state: CoreState, market: MarketState, base: BaseState, out: Effect[]): boolean {
-  if (market.goal === 'leave' || endIfDone(state, market)) return true;
+  if (market.goal === 'leave' || markDone(state, market)) return true;
   const open = openWrites(market);
   const purpose: Purpose = market.goal === 'trip' || market.goal === 'delete' ? market.goal : 'renew';
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
@@ -193,7 +193,7 @@ function send(state: CoreState, market: MarketState, base: BaseState, out: Effec
   const waitsForAll = market.goal === 'trip' || market.goal === 'renew-once';
   const before = beside.filter((other) => waitsForAll || other.purpose !== purpose);
   if (before.length > 0) {
-    hurryUp(state, market, before, out);
+    endOverdue(state, market, before, out);
     return true;
   }
   // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
@@ -217,15 +217,15 @@ function send(state: CoreState, market: MarketState, base: BaseState, out: Effec
  * its connection, and may end its way through a slow exchange: who kept doing so would never be answered.
  */
 function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolean {
-  const overdueMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
-  const untilMs = Math.min(overdueMs, state.now.monoMs + untilPressedMs(state, market));
+  const overdueAtMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
+  const untilMs = Math.min(overdueAtMs, state.now.monoMs + untilPressedMs(state, market));
   if (untilMs <= state.now.monoMs) return false;
   lookAgainAt(state, untilMs);
   return true;
 }
 
 /** What another request of its market waits for is listened to for a few answer times only. */
-function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
+function endOverdue(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
   for (const attempt of attempts) {
     const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
     if (untilMs <= state.now.monoMs) giveUp(attempt, out);
@@ -233,8 +233,8 @@ function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write
   }
 }
 
-/** A timer that fires sooner by itself than a cut would let it needs none, and a dead bot's that has fired is not made again. */
-function endIfDone(state: CoreState, market: MarketState): boolean {
+/** Marks what needs no request: nothing of ours is armed, or the timer fires sooner than a cut would let it. */
+function markDone(state: CoreState, market: MarketState): boolean {
   if (market.goal === 'delete') {
     // Only what this process armed is deleted.
     const armed = market.belief.writes.some(({ id }) => id > 0);
@@ -251,13 +251,13 @@ function endIfDone(state: CoreState, market: MarketState): boolean {
   return market.reached;
 }
 
-/** The market's last answer never came, or the oldest that is awaited is overdue: the connection may hang. */
+/** The market's last answer never came, or the oldest that is awaited takes too long: the connection may hang. */
 function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
   const [oldest] = openWrites(market);
   return (
     oldest !== undefined &&
-    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, usualMs(answerTimeMs(state, market)))
+    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))
   );
 }
 
@@ -265,17 +265,17 @@ function isHung(state: CoreState, market: MarketState): boolean {
 const patienceOf = ({ answerMs }: CoreState) =>
   answerMs === null ? LONGEST_LANE_MS : clamp(4 * answerMs + 50, 100, LONGEST_LANE_MS);
 
-/** What is unanswered for longer than this is late, where answers take so long. */
-const usualMs = (answerMs: number) => 2 * answerMs + 50;
+/** A request that is unanswered for longer than this may hang, where answers take so long. */
+const hangsAfterMs = (answerMs: number) => 2 * answerMs + 50;
 
 /** The lane that a request takes, and whether it needs a connection over which nothing hangs. */
 type Lane = Pick<Attempt, 'laneMs' | 'own'> & { readonly fresh: boolean };
 
 /**
  * How long others wait for the answer to the market's next request. In a nonce window a market whose last request hangs, or
- * whose answers take longer than that, takes a lane of its own, so that it does not hold up the others. Otherwise it takes
- * none; but where its requests are overtaken, and called stale, until it has lost half of its time, they wait for it, if all
- * of them can.
+ * whose answers take longer than its lane is held, takes a lane of its own, so that it does not hold up the others. With
+ * rising nonces such a market takes none; once it has lost half of its time and its requests were called stale, the others
+ * wait for it, if three such waits fit into the least slack.
  */
 function laneOf(state: CoreState, market: MarketState): Lane {
   const { goal, staleNonces, settings } = market;
@@ -285,7 +285,7 @@ function laneOf(state: CoreState, market: MarketState): Lane {
   if (!state.key.accepted) return { fresh, own: false, laneMs: patienceMs };
   // A whole exchange that is slow is no reason for more connections than are configured.
   if (state.settings.nonce === 'window') {
-    const laneMs = Math.max(patienceMs, usualMs(state.answerMs ?? 0));
+    const laneMs = Math.max(patienceMs, hangsAfterMs(state.answerMs ?? 0));
     return { fresh, own: fresh || answerMs > laneMs, laneMs };
   }
   if (answerMs <= patienceMs) return { fresh, own: false, laneMs: fresh ? 0 : patienceMs };
@@ -344,8 +344,8 @@ export function giveUp(attempt: Write, out: Effect[]): void {
   out.push({ kind: 'abort', attempt: attempt.id });
 }
 
-/** May renewals take it? One that stands in for the first is pinged well, too. */
-export function isOpen({ outage, index, ping }: BaseState): boolean {
+/** May renewals take it? One that stands in for the first must not be pinged in vain. */
+export function takesRenewals({ outage, index, ping }: BaseState): boolean {
   return outage === null && (index === 0 || ping?.ok !== false);
 }
 
@@ -356,22 +356,22 @@ export function isOpen({ outage, index, ping }: BaseState): boolean {
  */
 function routeFor(state: CoreState, market: MarketState): BaseState | null {
   const bases = usableBases(state);
-  const open = bases.filter(isOpen);
+  const open = bases.filter(takesRenewals);
   if (open.length === 0) return hasFailed(state, market) ? null : (bases[0] ?? null);
   const tries = hasFailed(state, market) ? openWrites(market).length + market.streak : 0;
   return open[tries % open.length] ?? null;
 }
 
 /**
- * Half-open probes: each address that is out is tried by one request at a time. The most urgent market that has failed
- * goes, those first that were tried least since their last success: a market that was sick before must not keep the
+ * Half-open probes: each address that is out is tried by one request per `gapToProbeMs`. The most urgent market that has
+ * failed goes, those first that were tried least since their last success: a market that was sick before must not keep the
  * others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
  * probed, and by no request that ends a timer: a stop would spend its budget on it.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const probes = new Map<MarketState, BaseState>();
   const bases = usableBases(state);
-  const standsIn = bases.some(isOpen);
+  const standsIn = bases.some(takesRenewals);
   for (const base of bases) {
     const { outage } = base;
     if (outage === null || (standsIn && base.ping?.ok !== true)) continue;
@@ -389,7 +389,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   return probes;
 }
 
-/** What needs no request any more, or waits for its own, has found nothing out: the next step tries again. */
+/** Sets when the next probe is due. One that wrote nothing has found nothing out: another follows soon. */
 function noteProbe(state: CoreState, { outage }: BaseState, isWritten: boolean): void {
   const { monoMs } = state.now;
   if (!isWritten) {
@@ -414,15 +414,15 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
-    // What answers late is told late of: it waits as if it had been tried as often as others can be meanwhile.
+    // A slow market learns late whether the exchange answers: it counts as tried as often as others can be meanwhile.
     const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
     // the fewest tries go first, and then the earliest deadline: of at most 600 s, the longest timer.
     const leftMs = leftToSaveMs(state, market);
     const isLast = isInDoubt(state, market, leftMs) || untilPressedMs(state, market) <= 0;
-    const saves = isSalvageable(state, market, leftMs) ? 0 : 1e12;
-    const rank = (isLast ? -1e12 : saves) + tries * 1e6 + leftMs;
+    const lostRank = isSalvageable(state, market, leftMs) ? 0 : 1e12;
+    const rank = (isLast ? -1e12 : lostRank) + tries * 1e6 + leftMs;
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

@@ -37,13 +37,16 @@ export function lookAgainAt(state: CoreState, monoMs: number): void {
   state.nextDueMs = Math.min(state.nextDueMs, monoMs);
 }
 
-/** Somebody wants an attempt now: a command, the end of an outage, a ping that is answered again. */
+/** Somebody wants an attempt now: an operator's command, or a new goal. */
 export function askFor(state: CoreState, market: MarketState): void {
   market.askedMs = state.now.monoMs;
   schedule(state, market);
 }
 
-/** The same after trouble of many markets. What is refused, with nothing left to save, keeps to its rare probes. */
+/**
+ * An attempt now after trouble or a reload: a stall, the end of an outage, a good key, an answered ping. What is refused,
+ * with nothing left to save, keeps to its rare probes.
+ */
 export function hurry(state: CoreState, market: MarketState): void {
   if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market);
 }
@@ -86,7 +89,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
     gapToCertaintyMs(market),
     isShort ? Math.max(1000, slackNowMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY,
   );
-  // No more are on their way: those of a slow market are spread over its answer time, or over the timeout.
+  // At most MOST_OPEN are open at once: those of a slow market are spread over its answer time, or over the timeout.
   const spreadMs = Math.min(answerTimeMs(state, market), settings.timeoutMs) / MOST_OPEN;
   const cadenceMs = Math.max(soonestMs, spreadMs);
   if (newest.status === 'confirmed') return cadenceMs;
@@ -139,7 +142,7 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
 }
 
 /**
- * As long as it has been refused by then, from 5 s to a minute, which doubles the gap each time; a minute at once for what
+ * The gap is as long as the refusal has lasted, which doubles it each time, from 5 s to a minute; a minute at once for what
  * never was good.
  */
 export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
@@ -219,8 +222,8 @@ function travelMs({ answerMs }: CoreState): number {
 }
 
 /**
- * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
- * Where requests go one after the other, one that waits for its turn has met nothing yet.
+ * Has this market itself met the outage: its last attempt failed, was given up, or is awaited for too long? One that
+ * waits for a lane has met nothing yet.
  */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
   if (market.streak > 0) return true;

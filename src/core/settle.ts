@@ -7,7 +7,7 @@ import {
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp, isOpen } from './dispatch.ts';
+import { giveUp, takesRenewals } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
@@ -223,7 +223,7 @@ export function noteLapse(
 /** An attempt came to nothing: what that means for belief, market, address and key. */
 function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
   const { market } = attempt;
-  // What the end of an outage gave up was written in it: the market was asked for again, and that counts.
+  // The end of an outage gave it up: its failure says nothing about now.
   const wasGivenUp =
     attempt.status === 'abandoned' && attempt.at.monoMs < attempt.base.provenMs - SHORTEST_GAP_MS;
   const wasOvertaken = wasGivenUp || isOvertaken(market, attempt);
@@ -246,7 +246,7 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     durationMs: ageMs(state, attempt),
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
-  // Nothing was heard about a refused key, which may be good again: it is asked like any other.
+  // The answer says nothing about a refused key: its next probe comes soon.
   if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled') {
     const gapMs = outcome.kind === 'throttled' ? FIRST_PROBE_GAP_MS : UNPROTECTED_GAP_MS;
     state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + gapMs);
@@ -378,8 +378,8 @@ const REASONS = {
 } as const satisfies Record<Exclude<Failed['kind'], 'transient'>, FailureReason>;
 
 /** Something of the API itself answered: the address works, whatever it said. */
-function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
-  const { base, at } = answered;
+function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
+  const { base, at } = attempt;
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
   if (base.outage === null) return;
@@ -389,12 +389,12 @@ function heardFrom(state: CoreState, answered: Attempt, out: Effect[]): void {
   const lastedMs = state.now.monoMs - sinceMs;
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
-  for (const attempt of state.attempts.values())
-    if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
+  for (const other of state.attempts.values())
+    if (other.base === base && other.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(other, out);
   const renewedMs = state.markets.reduce((last, { stats }) => Math.max(last, stats.lastConfirmedMs), 0);
   for (const market of state.markets) {
     const newest = market.belief.writes.at(-1);
-    if (market.cycleSinceMs === null || newest === answered) continue;
+    if (market.cycleSinceMs === null || newest === attempt) continue;
     // What is on its way, or was just given up, may never be answered.
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
     // What failed while others were renewed is sick by itself: it keeps to its own retries, and its own connections.
@@ -434,7 +434,7 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
   const expiryWallMs = firstExpiry(state, state.markets);
-  const standsIn = usableBases(state).find(isOpen)?.index ?? null;
+  const standsIn = usableBases(state).find(takesRenewals)?.index ?? null;
   say(out, { kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
 }
 
@@ -463,7 +463,7 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
   const sentMs = state.now.monoMs - event.latencyMs;
-  // One that was sent before the last that told something, and is given up only now, is counted, and no news.
+  // One that fails after a later one told something is counted, and changes nothing.
   if (!event.ok && sentMs < base.pingedMs) return say(out, { ...event, changed: false });
   base.pingedMs = sentMs;
   const changed = base.ping?.ok !== event.ok;

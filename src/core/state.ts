@@ -76,6 +76,7 @@ export type Goal = 'guard' | 'renew-once' | 'trip' | 'delete' | 'leave';
 
 /** What the market came to so far. */
 export class MarketStats {
+  /** Confirmed renewals and trips: above 0 the exchange has accepted the market. */
   renewals = 0;
   failures = 0;
   lapses = 0;
@@ -143,7 +144,7 @@ export class MarketState {
   lastProblem: string | null = null;
   /** Until when the confirmed renewals kept the timer armed, awake clock; null before any, and after a confirmed delete. */
   armedUntilAwakeMs: number | null = null;
-  /** Its last delete was confirmed after that: its orders may be gone. */
+  /** Its timer may have fired before its last delete was confirmed: its orders may be gone. */
   mayHaveFired = false;
   readonly stats = new MarketStats();
 

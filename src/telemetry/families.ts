@@ -42,7 +42,7 @@ const MEANING = {
   timer_timeout_seconds: 'Configured timeout of the timer.',
   renewal_last_slack_ratio:
     'Slack at the last confirmed renewal, as a share of the timeout; 1 before the first one.',
-  renewals_total: 'Renewals that the exchange confirmed.',
+  renewals_total: 'Renewals and trips that the exchange confirmed.',
   renewal_failures_total: 'Requests about the timer that failed: renewals, trips and deletes.',
   lapses_total: 'Timers that fired, or may have fired, although they should not have.',
   market_info: 'Always 1; what is configured for the market.',
