@@ -79,6 +79,10 @@ function fullNames(host: string): string[] {
   return host.split('.').length > ndots ? [host, ...suffixed] : [...suffixed, host];
 }
 
+/** An answer may name another name and no address: that is no error of the resolver. */
+const noAddress = (host: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`queryA ENODATA ${host}`), { code: 'ENODATA', syscall: 'queryA' });
+
 function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddress[]> {
   return new Promise((resolve, reject) => {
     const found: LookupAddress[] = [];
@@ -87,7 +91,7 @@ function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddr
     const takeIn = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
       open -= 1;
       if (error === null) found.push(...addresses.map((address) => ({ address, family })));
-      if (open === 0 && found.length === 0) reject(error);
+      if (open === 0 && found.length === 0) reject(error ?? noAddress(host));
       else if (open === 0) end();
       else if (found.length > 0) clock.after(OTHER_FAMILY_MS, end);
     };

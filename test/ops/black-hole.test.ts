@@ -12,7 +12,12 @@ const QUICK = { ttlSeconds: 4, startupGraceSeconds: 5, probeEverySeconds: 1 };
 /** The kernel sends what was not acknowledged again for about this long. */
 const SENT_AGAIN_MS = 15_000;
 
-async function play(context: TestContext, options: Partial<DaemonOptions> = {}, manner: Manner = 'answers') {
+async function play(
+  context: TestContext,
+  options: Partial<DaemonOptions> = {},
+  manner: Manner = 'answers',
+  later = manner,
+) {
   const stage = stageFor(context);
   const exchange = await stage.exchangeProcess();
   const network = await createNetwork(context, stage.directory, exchange.url);
@@ -29,6 +34,10 @@ async function play(context: TestContext, options: Partial<DaemonOptions> = {}, 
       ...options.config,
     },
   });
+  if (later !== manner) {
+    await sleep(3000);
+    await network.names(later);
+  }
   for (const market of MARKETS)
     await exchange.event('timer-armed', 20_000, (event) => event.market === market);
   const renewals = async () => {
@@ -121,6 +130,13 @@ test.concurrent('the last good addresses are dialled while the server of names f
     expect(Math.max(...gaps), `it ${manner}`).toBeLessThan(3000);
   }
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+});
+
+test.concurrent('a name without an address at the start is looked up again', async (context) => {
+  const { daemon } = await play(context, of(5), 'names only another name', 'answers');
+  expect(daemon.logged('outage-began')).toMatchObject([
+    { detail: expect.stringContaining('queryA ENODATA exchange.test') },
+  ]);
 });
 
 test.concurrent('the address that was reached last is dialled before others that are dead', async (context) => {

@@ -34,6 +34,7 @@ const RESPONSE = {
   'names dead addresses first': 0x8180,
   'names a silent address first': 0x8180,
   'names another address': 0x8180,
+  'names only another name': 0x8180,
   'is truncated': 0x8380,
   fails: 0x8182,
   'knows no name': 0x8183,
@@ -59,12 +60,16 @@ names.on('message', (query, { port, address: asker }) => {
   const isKnown = response === RESPONSE.answers && name.length > 1 && !name[0].startsWith('hosted');
   head.writeUInt16BE(isKnown || response !== RESPONSE.answers ? response : RESPONSE['knows no name'], 2);
   const addresses = ADDRESSES[manner] ?? [address];
-  head.writeUInt16BE(isKnown && isA ? addresses.length : 0, 6);
+  // A CNAME, and no address of the other name.
+  const isAlias = manner === 'names only another name';
+  head.writeUInt16BE(isAlias ? 1 : isKnown && isA ? addresses.length : 0, 6);
   head.fill(0, 8, 12);
   const answer = Buffer.from(
     addresses.flatMap((one) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...one.split('.').map(Number)]),
   );
-  const said = Buffer.concat([head, query.subarray(12, at + 5), isKnown && isA ? answer : Buffer.alloc(0)]);
+  const alias = Buffer.from([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 1, 0, 4, 1, 0x78, 0xc0, 12]);
+  const records = isAlias ? alias : isKnown && isA ? answer : Buffer.alloc(0);
+  const said = Buffer.concat([head, query.subarray(12, at + 5), records]);
   setTimeout(() => names.send(said, port, asker), manner === 'answers late' ? LATE_MS : 0);
 });
 names.bind(53, address, () => process.stdout.write('up\n'));

@@ -22,6 +22,7 @@ export type Manner =
   | 'names dead addresses first'
   | 'names a silent address first'
   | 'names another address'
+  | 'names only another name'
   | 'is silent'
   | 'is truncated'
   | 'fails'
