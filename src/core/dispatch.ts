@@ -8,6 +8,7 @@ import {
   hasFailed,
   isInDoubt,
   isSalvageable,
+  lastMomentMs,
   leftToSaveMs,
   lookAgainAt,
   MOST_OPEN,
@@ -33,6 +34,7 @@ import {
   say,
   slackMs,
   spend,
+  takesRenewals,
   tokenAtMs,
   tokens,
   usableBases,
@@ -224,10 +226,11 @@ function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolea
   return true;
 }
 
-/** What another request of its market waits for is listened to for a few answer times only. */
+/** What another request of its market waits for is listened to for a few answer times only, and as long as that can wait. */
 function endOverdue(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
   for (const attempt of attempts) {
-    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
+    const listensMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
+    const untilMs = Math.min(listensMs, lastMomentMs(state, market, attempts));
     if (untilMs <= state.now.monoMs) giveUp(attempt, out);
     else if (attempt.status === 'open') lookAgainAt(state, untilMs);
   }
@@ -342,11 +345,6 @@ export function giveUp(attempt: Write, out: Effect[]): void {
   if (attempt.status !== 'open') return;
   attempt.status = 'abandoned';
   out.push({ kind: 'abort', attempt: attempt.id });
-}
-
-/** May renewals take it? One that stands in for the first must not be pinged in vain. */
-export function takesRenewals({ outage, index, ping }: BaseState): boolean {
-  return outage === null && (index === 0 || ping?.ok !== false);
 }
 
 /**

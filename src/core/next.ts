@@ -1,5 +1,5 @@
 import { straysUntilMs } from './belief.ts';
-import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
+import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   ageMs,
   awakeMs,
@@ -10,6 +10,7 @@ import {
   openWrites,
   periodOf,
   slackMs,
+  type Write,
 } from './state.ts';
 import { clamp } from './time.ts';
 
@@ -195,6 +196,21 @@ export function isSalvageable(
   leftMs = leftToSaveMs(state, market),
 ): boolean {
   return leftMs > travelMs(state);
+}
+
+/**
+ * When a renewal must leave to save the timer, monotonic, whatever becomes of the deletes and cuts before it; infinite where
+ * it cannot.
+ */
+export function lastMomentMs(state: CoreState, market: MarketState, before: readonly Write[]): number {
+  if (market.goal !== 'guard') return Number.POSITIVE_INFINITY;
+  const cutsMs = before.map(({ purpose, at }) =>
+    purpose === 'trip' ? at.awakeMs + TRIP_MS - ROUNDING_MS : Number.POSITIVE_INFINITY,
+  );
+  const firesMs = Math.min(market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, ...cutsMs);
+  const leftMs = firesMs - awakeMs(state);
+  const travelsMs = answerTimeMs(state, market) / 2 + SHORTEST_GAP_MS;
+  return leftMs > 0 ? state.now.monoMs + Math.max(0, leftMs - travelsMs) : Number.POSITIVE_INFINITY;
 }
 
 /** Is this the second that rounding gives or takes? A renewal may still save the timer, and the next one may not. */

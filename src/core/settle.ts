@@ -7,7 +7,7 @@ import {
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp, takesRenewals } from './dispatch.ts';
+import { giveUp } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
@@ -32,6 +32,7 @@ import {
   mustNotFire,
   type Refusal,
   say,
+  takesRenewals,
   usableBases,
   wallAt,
 } from './state.ts';

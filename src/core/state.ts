@@ -464,6 +464,11 @@ export function isRecent({ markets, now, orderedMs }: CoreState): boolean {
   return markets.length > MANY_MARKETS && now.monoMs < orderedMs + COALESCE_MS;
 }
 
+/** May renewals take it? One that stands in for the first must not be pinged in vain. */
+export function takesRenewals({ outage, index, ping }: BaseState): boolean {
+  return outage === null && (index === 0 || ping?.ok !== false);
+}
+
 /** The addresses that renewals may take: others than the first only where they serve the same account. */
 export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);

@@ -33,6 +33,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
   const waiting: { readonly write: Write; readonly dueMs: number }[] = [];
   let taken = 0;
   let seen = 0;
+  let looked = 0;
   let leavesAtOnce = true;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
@@ -175,6 +176,13 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         if (markets.length > 0 && !markets.includes(write.market)) driver.apply(write);
         else if (outcome !== null) driver.settle(write, outcome);
       });
+    },
+    /** Tells of each request that was given up since the last call that its answer never came. */
+    loseGivenUp(): void {
+      const fresh = effects.slice(looked);
+      looked = effects.length;
+      for (const effect of fresh)
+        if (effect.kind === 'abort') feed({ kind: 'settled', attempt: effect.attempt, outcome: LOST });
     },
     /** The last question before the first byte leaves. */
     mayLeave: (attempt: number) => mayWrite(state, attempt, now),

@@ -63,12 +63,9 @@ describe('in a nonce window', () => {
       const driver = createDriver({ markets, nonce: 'window', connections, budget });
       driver.arm();
       driver.live(15_000);
-      for (let seen = driver.effects.length; driver.sinceStartMs() < 105_000; ) {
+      while (driver.sinceStartMs() < 105_000) {
         driver.suffer(20, null, ...hang);
-        for (const effect of driver.effects.slice(seen))
-          if (effect.kind === 'abort')
-            driver.feed({ kind: 'settled', attempt: effect.attempt, outcome: LOST });
-        seen = driver.effects.length;
+        driver.loseGivenUp();
       }
       const isWell = ({ market }: { readonly market: string }) => market.startsWith('WELL');
       expect(driver.notices('lapsed').filter(isWell)).toEqual([]);

@@ -59,6 +59,37 @@ describe('a bot that comes back', () => {
   });
 });
 
+test.each([
+  [5, 1500, 'increasing'],
+  [10, 3000, 'increasing'],
+  [5, 1500, 'window'],
+  [10, 3000, 'window'],
+] as const)(
+  'a timer of %i s is renewed in time after a pause whose delete was never answered: answers take %i ms, nonces %s',
+  (seconds, answerMs, nonce) => {
+    const driver = createDriver({ markets: [`AAA:${seconds}`], nonce });
+    const live = (forMs: number) =>
+      driver.live(forMs, answerMs, (write) => write.timeoutSeconds !== null && driver.apply(write));
+    live(40_000);
+    driver.operate('pause', null, 60_000);
+    const removed = () => driver.writes.find(({ timeoutSeconds }) => timeoutSeconds === null);
+    while (removed() === undefined) live(20);
+    live(100);
+    driver.operate('resume');
+    for (let steps = 0; steps < 750; steps += 1) {
+      live(20);
+      driver.loseGivenUp();
+    }
+    const removedMs = removed()?.atMs ?? 0;
+    const renewals = driver.writes
+      .filter(({ timeoutSeconds }) => timeoutSeconds !== null)
+      .map(({ atMs }) => atMs);
+    const lastMs = renewals.findLast((atMs) => atMs < removedMs) ?? 0;
+    const nextMs = renewals.find((atMs) => atMs > removedMs) ?? Number.POSITIVE_INFINITY;
+    expect(nextMs + answerMs / 2).toBeLessThan(lastMs + seconds * 1000);
+  },
+);
+
 describe('a timer that was not to be renewed is no lapse when it is armed again', () => {
   test('where the answer to its cut came late, and the cut is not written again', () => {
     const driver = armed();
