@@ -103,7 +103,6 @@ function meetBot(state: CoreState, name: string): BotState {
     state: state.settings.liveness.mode === 'none' ? 'alive' : 'starting',
     lastLifeMs: Number.NEGATIVE_INFINITY,
     lastAwakeMs: awakeMs(state),
-    sinceLifeMs: state.lifeMs,
   };
   state.bots.set(name, bot);
   return bot;
@@ -294,11 +293,11 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   return isOwn && isUnheard(state, market) ? 'may-have-fired' : null;
 }
 
-/** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */
+/** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began, or died in it. */
 function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold }: MarketState): boolean {
   if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null) return false;
   if (liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye') return false;
-  return bot.lastAwakeMs <= phase.heardFromAwakeMs && phase.living.has(bot);
+  return (bot.lastAwakeMs <= phase.heardFromAwakeMs || bot.state === 'stale') && phase.living.has(bot);
 }
 
 /** When the stop must be judged again at the latest. */

@@ -59,10 +59,11 @@ function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
  * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
  */
 function isToBeTripped(state: CoreState, { goal, bot }: MarketState): boolean {
-  const { onStale, ttlMs } = state.settings.liveness;
+  const { onStale, ttlMs, startupGraceMs } = state.settings.liveness;
+  const silentMs = bot.lastLifeMs === Number.NEGATIVE_INFINITY ? Math.max(ttlMs, startupGraceMs) : ttlMs;
   if (state.phase.kind === 'stopping') return goal === 'trip';
   if (onStale !== 'trip') return false;
-  return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > ttlMs;
+  return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > silentMs;
 }
 
 /** Delete only on purpose: of a bot that lives, has said goodbye, or is not watched. */
@@ -82,9 +83,12 @@ function mayStillHear(state: CoreState, bot: BotState): boolean {
  * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Invariant 4:
  * asked in the same synchronous step as every write.
  */
-export function isAlive({ settings, lifeMs }: CoreState, bot: BotState, atLifeMs: number = lifeMs): boolean {
+export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = state.lifeMs): boolean {
+  const { settings, lifeMs } = state;
   if (settings.liveness.mode === 'none') return true;
-  if (bot.state === 'starting') return atLifeMs - bot.sinceLifeMs <= settings.liveness.startupGraceMs;
+  // Clocks are set right at the boot of a host, which takes no time: the grace is counted on one that nobody sets.
+  if (bot.state === 'starting')
+    return awakeMs(state) + atLifeMs - lifeMs - bot.lastAwakeMs <= settings.liveness.startupGraceMs;
   return bot.state === 'alive' && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs;
 }
 
@@ -99,9 +103,9 @@ export function suspensionOf({ bot: { state } }: MarketState): Suspension | null
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // What a stop has deleted stays so, and what it is to delete as long as its bot does not fail.
-  const hasFailed = market.bot.state === 'failed';
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !hasFailed)) return;
+  // What a stop has deleted stays so, and what it is to delete as long as its bot is not dead.
+  const isDead = market.bot.state === 'failed' || market.bot.state === 'stale';
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !isDead)) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
   if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
   market.goal = goal;

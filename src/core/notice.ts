@@ -30,7 +30,7 @@ export interface LeftArmed {
   /**
    * `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed.
    * `unrenewed`: the last renewal of a handoff was wanted and not confirmed. `unheard`: a delete was wanted, and the bot
-   * gave no sign of life after the stop began. `may-have-fired`: the delete was confirmed, and may have come too late.
+   * gave no sign of life in the stop, or no further one. `may-have-fired`: the delete was confirmed, and may have come too late.
    */
   readonly why: 'policy' | 'unconfirmed' | 'unrenewed' | 'unheard' | 'may-have-fired';
 }

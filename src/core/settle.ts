@@ -235,7 +235,9 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
   if (!wasOvertaken) {
     market.streak += 1;
     market.lastProblem = outcome.detail;
-    market.timedOut = outcome.kind === 'transient' && outcome.reason === 'timeout';
+    // A gateway may reset each connection that it has answered over: the next one is new.
+    market.timedOut =
+      outcome.kind === 'transient' && (outcome.reason === 'timeout' || outcome.reason === 'network');
   }
   say(out, {
     kind: 'attempt-failed',

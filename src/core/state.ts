@@ -188,10 +188,8 @@ export interface BotState {
   state: BotPhase;
   /** When the newest evidence was given; infinitely long ago before the first. */
   lastLifeMs: number;
-  /** The same on the awake clock, which no setting of the wall clock moves. Before the first: when it was configured. */
+  /** The same on the awake clock, which no setting of the wall clock moves. Before the first: when it was configured, and its grace began. */
   lastAwakeMs: number;
-  /** When it was configured: its start-up grace counts from then. */
-  readonly sinceLifeMs: number;
 }
 
 export type Phase =

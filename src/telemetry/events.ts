@@ -287,7 +287,7 @@ const LEFT: readonly (readonly [why: LeftArmed['why'], before: string, after: st
   ],
   [
     'unheard',
-    'NOT DELETED, because the bot gave no sign of life after the stop began',
+    'NOT DELETED, because the bot gave no sign of life in the stop, or no further one',
     'The orders are cancelled by then unless somebody renews the timer.',
   ],
   ['may-have-fired', 'MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],

@@ -301,7 +301,7 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
   });
 
-  test('are deleted where it falls silent after that was decided', () => {
+  test('are left to fire where it falls silent before they could be deleted', () => {
     const driver = watched({ liveness: { ttlMs: 2000 } });
     driver.arm();
     driver.stop();
@@ -309,8 +309,24 @@ describe('the timers of a bot that does not live', () => {
     driver.say('beat');
     driver.suffer(3000, NOT_SENT);
     driver.live(1000);
-    expect(driver.notices('deleted')).toHaveLength(1);
-    expect(driver.finished()).toEqual([]);
+    expect(driver.notices('deleted')).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
+  });
+
+  test('are left to fire where it falls silent while they wait for what may arrive behind the delete', () => {
+    const driver = watched({ nonce: 'window', liveness: { ttlMs: 2000 }, shutdown: { budgetMs: 30_000 } });
+    driver.arm();
+    for (let beats = 0; beats < 9; beats += 1) {
+      driver.live(1000);
+      driver.say('beat');
+    }
+    driver.suffer(1500, LOST);
+    driver.stop();
+    driver.live(600);
+    driver.say('beat');
+    while (driver.finished() === null) driver.live(100);
+    expect(driver.notices('deleted')).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unheard' }]);
   });
 
   test('are not guarded until then where a reload has taken their market out', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { type Driver, HTTP_500, LOST, NOT_SENT, watched } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, watched } from './driver.ts';
 
 const cuts = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5);
 
@@ -74,6 +74,21 @@ test('it does not cut for a clock that somebody set: only for silence on one tha
   expect(driver.notices('bot').map(({ state }) => state)).toEqual(['alive', 'stale']);
   expect(cuts(driver)).toEqual([]);
   driver.live(6000);
+  expect(cuts(driver)).toHaveLength(1);
+});
+
+test('nor within the grace of a bot that was never heard, in which its timers are renewed however the clock is set', () => {
+  const driver = createDriver({
+    markets: ['AAA:10'],
+    liveness: { mode: 'beat', onStale: 'trip', ttlMs: 3000, startupGraceMs: 30_000 },
+  });
+  driver.live(5000);
+  driver.move({ monoMs: 10, bootMs: 10, wallMs: 3_600_000 });
+  driver.live(15_000);
+  expect(cuts(driver)).toEqual([]);
+  expect(driver.notices('bot')).toEqual([]);
+  expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
+  driver.live(12_000);
   expect(cuts(driver)).toHaveLength(1);
 });
 
