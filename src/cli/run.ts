@@ -32,7 +32,8 @@ function stopOnSignals({ daemon, stop, isStopping, endStopped, crash }: Life, ed
   });
 }
 
-const UNHEARD = 'its bot gave no sign of life in the stop, or no further one, so that its timer was not deleted';
+const UNHEARD =
+  'its bot gave no sign of life in the stop, or no further one, so that its timer was not deleted';
 
 /** The last word goes to standard error as well: a log that is gone must not take it along. */
 function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {

@@ -314,11 +314,14 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const { nonce, connections } = state.settings;
   const isWide = nonce === 'window' && state.key.accepted;
   const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
-  const holders = [...state.attempts.values()].filter(
-    (one) => one.status === 'open' && ageMs(state, one) < one.laneMs && (!isWide || one.own === own),
-  );
+  const open = [...state.attempts.values()].filter(({ status }) => status === 'open');
+  // Where three hang, more may: nobody waits for a request longer than answers usually take.
+  const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
+  const mostMs = hung.length < 3 ? Number.POSITIVE_INFINITY : LATE * (state.answerMs ?? LONGEST_LANE_MS);
+  const heldMs = ({ laneMs }: Attempt) => Math.min(laneMs, mostMs);
+  const holders = open.filter((one) => ageMs(state, one) < heldMs(one) && (!isWide || one.own === own));
   if (holders.length < lanes) return true;
-  for (const one of holders) lookAgainAt(state, one.at.monoMs + one.laneMs);
+  for (const one of holders) lookAgainAt(state, one.at.monoMs + heldMs(one));
   return false;
 }
 

@@ -235,9 +235,10 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
   if (!wasOvertaken) {
     market.streak += 1;
     market.lastProblem = outcome.detail;
-    // A gateway may reset each connection that it has answered over: the next one is new.
+    // A gateway may reset each connection that it has answered over: after a broken one comes a new one.
     market.timedOut =
-      outcome.kind === 'transient' && (outcome.reason === 'timeout' || outcome.reason === 'network');
+      outcome.kind === 'transient' &&
+      (outcome.reason === 'timeout' || (outcome.reason === 'network' && outcome.maybeApplied));
   }
   say(out, {
     kind: 'attempt-failed',

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { marketOf } from './core-settings.ts';
-import { armed, createDriver, type Driver, HTTP_500, LOST, STALE_NONCE, type Write } from './driver.ts';
+import {
+  armed,
+  createDriver,
+  type Driver,
+  HTTP_500,
+  LOST,
+  NOT_SENT,
+  STALE_NONCE,
+  type Write,
+} from './driver.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
@@ -39,6 +48,19 @@ describe('in a nonce window', () => {
     expect(of('AAA')[1]).toMatchObject({ fresh: true });
   });
 
+  test('a request whose connection broke is repeated over a new one, and one that found none over any', () => {
+    for (const [outcome, fresh] of [
+      [{ ...LOST, reason: 'network' }, true],
+      [NOT_SENT, false],
+    ] as const) {
+      const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
+      driver.wait(6500);
+      driver.settle(driver.takeOne(), outcome);
+      driver.wait(6500);
+      expect(driver.take()[0]).toMatchObject({ fresh });
+    }
+  });
+
   test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
     const markets = ['SICK0:600', ...names(3, 'WELL', 60)];
     const driver = createDriver({ markets, nonce: 'window', connections: 1 });
@@ -53,7 +75,7 @@ describe('in a nonce window', () => {
   test.each([
     [600, 300, 60, 8, 10_000],
     [200, 100, 60, 4, 5000],
-    [60, 15, 5, 1, 2500],
+    [60, 15, 5, 1, 1500],
   ])(
     'of %i timers %i hang from one moment on: no other one lapses, or waits for long',
     (count, sick, seconds, connections, mostMs) => {

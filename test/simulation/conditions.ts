@@ -3,8 +3,9 @@ import { FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } fro
 
 /** Faults that keep no request from succeeding, beside all of bots and those of reloads and operators. */
 const HARMLESS: ReadonlySet<FaultKind> = new Set(['duplicate', 'new-budget', 'grants-less']);
-const isHarmless = ({ kind }: Fault) =>
-  HARMLESS.has(kind) || FAULTS[kind] === 'bot' || /^(reload|operator)-/.test(kind);
+const isOrder = ({ kind }: Fault) => /^(reload|operator)-/.test(kind);
+const isHarmless = (fault: Fault) =>
+  HARMLESS.has(fault.kind) || FAULTS[fault.kind] === 'bot' || isOrder(fault);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   'throttled-page': 60_000,
@@ -180,10 +181,11 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
   const feltMs = longestFeltMs(plan, market, nowMs - longestMs - 1000, nowMs);
   if (!isScarce(plan)) return feltMs < survivedMs;
   // Then periods come out longer, and after an outage each market waits for those before it. Where the shortest timer
-  // finds no time at all, its tries take that of the others.
+  // finds no time at all, its tries take that of the others. What somebody orders takes a connection for an answer.
   const shortestMs = Math.min(...plan.markets.map((one) => one.timeoutSeconds * 1000));
   const everyMs = (shortestMs / 3) * overloadOf(plan);
-  return feltMs === 0 && shortestMs - 1000 - everyMs - laneMs(plan) - 250 > 0;
+  const answers = plan.faults.some(isOrder) ? 2 : 1;
+  return feltMs === 0 && shortestMs - 1000 - everyMs - answers * laneMs(plan) - 250 > 0;
 }
 
 /** Can connections not carry three renewals of every timer? */
