@@ -33,6 +33,9 @@ function decodeTimer(value: unknown): ServerTimer | null {
   return types === null || isList ? { market, startTime, cancellationTime, types } : null;
 }
 
+/** In each of thousands a secret would be looked for, which holds up the renewals. */
+const MOST_NAMED = 30;
+
 /**
  * The error object of a private endpoint, or null where the value is none. `errors`, the messages by parameter name, may
  * be an object, `[]` or missing.
@@ -42,8 +45,9 @@ export function decodeError(value: unknown) {
   const { code, message, errors } = value;
   if (!Number.isInteger(code) || typeof message !== 'string') return null;
   const named = typeof errors === 'object' && errors !== null ? Object.entries(errors) : [];
+  const textsOf = (found: unknown) => [found].flat().filter((text) => typeof text === 'string');
   const fields: Fields = Object.fromEntries(
-    named.map(([name, found]) => [name, [found].flat().filter((text) => typeof text === 'string')]),
+    named.slice(0, MOST_NAMED).map(([name, found]) => [name, textsOf(found).slice(0, MOST_NAMED)]),
   );
   return { code: code as number, message, fields };
 }

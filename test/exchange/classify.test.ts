@@ -59,6 +59,19 @@ const REFUSED = { kind: 'refused', code: 31, detail: WHY, fields: FIELDS };
 const lost = (reason: string) => ({ kind: 'transient', reason, maybeApplied: true });
 const UNDONE = { kind: 'transient', reason: 'validation', maybeApplied: false };
 
+test('of an error object with thousands of names and texts a few are kept', () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 3000 }, (_, index) => [`p${index}`, Array(20).fill('')]),
+  );
+  const verdict = classifySync(
+    answer(422, error(31, 'x', { ...many, p0: Array(3000).fill('y') })),
+    DELETE,
+    tidy,
+  );
+  const fields = Object.values((verdict as typeof REFUSED).fields) as string[][];
+  expect([fields.length, fields[0]?.length]).toEqual([30, 30]);
+});
+
 test.each<[number, unknown, object]>([
   [429, error(0, 'Too many requests.'), { kind: 'nonce', detail: 'HTTP 429: Too many requests.' }],
   [429, { code: 0, message: 'Nonce is over the limit.' }, { kind: 'nonce' }],
