@@ -193,8 +193,10 @@ export function findUnknown(environment: Environment): readonly Problem[] {
  * `killswitchd-web` they begin with `KILLSWITCHD_WEB_SERVICE_HOST` and are nobody's typing mistake.
  */
 function isServiceLink(name: string, environment: Environment): boolean {
-  const service = /^(KILLSWITCHD(?:_[A-Z0-9_]+?)??)_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_.*)?$/.exec(name)?.[1];
-  return service !== undefined && environment[`${service}_SERVICE_HOST`] !== undefined;
+  return Object.keys(environment).some((key) => {
+    const service = /^(KILLSWITCHD[A-Z0-9_]*)_SERVICE_HOST$/.exec(key)?.[1];
+    return service !== undefined && new RegExp(`^${service}_(SERVICE_(HOST|PORT)|PORT)(_|$)`).test(name);
+  });
 }
 
 /** What the command line says. */

@@ -315,10 +315,10 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const isWide = nonce === 'window' && state.key.accepted;
   const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
   const open = [...state.attempts.values()].filter(({ status }) => status === 'open');
-  // Where three hang, more may: nobody waits for a request longer than answers usually take.
+  // Where three hang, more may: nobody waits for a request longer than its market's answers usually take.
   const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
-  const mostMs = hung.length < 3 ? Number.POSITIVE_INFINITY : LATE * (state.answerMs ?? LONGEST_LANE_MS);
-  const heldMs = ({ laneMs }: Attempt) => Math.min(laneMs, mostMs);
+  const heldMs = ({ laneMs, market }: Attempt) =>
+    hung.length > 2 && state.key.accepted ? Math.min(laneMs, LATE * answerTimeMs(state, market)) : laneMs;
   const holders = open.filter((one) => ageMs(state, one) < heldMs(one) && (!isWide || one.own === own));
   if (holders.length < lanes) return true;
   for (const one of holders) lookAgainAt(state, one.at.monoMs + heldMs(one));

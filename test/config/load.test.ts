@@ -94,8 +94,15 @@ it('a configuration leaves the variables of clients, commands and Kubernetes to 
     KILLSWITCHD_PORT: 'tcp://10.0.0.7:17477',
     KILLSWITCHD_PORT_17477_TCP_ADDR: '10.0.0.7',
   };
+  const ofService = {
+    KILLSWITCHD_SERVICE_SERVICE_HOST: '10.0.0.8',
+    KILLSWITCHD_SERVICE_SERVICE_PORT: '17477',
+    KILLSWITCHD_SERVICE_PORT: 'tcp://10.0.0.8:17477',
+    KILLSWITCHD_SERVICE_PORT_17477_TCP_ADDR: '10.0.0.8',
+  };
   const shown = (env: Record<string, string>) => JSON.stringify(loadWell(null, env).config);
   expect(shown({ ...ENVIRONMENT, ...others })).toBe(shown(ENVIRONMENT));
+  expect(shown({ ...ENVIRONMENT, ...ofService })).toBe(shown(ENVIRONMENT));
   const problems = problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }));
   expect(problems).toContain('KILLSWITCHD_PORT: unknown variable');
 });

@@ -313,6 +313,29 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
   });
 
+  test('are deleted by a request whose answer comes after it has fallen silent', () => {
+    const driver = watched({ liveness: { ttlMs: 2000 } });
+    driver.arm();
+    driver.stop();
+    driver.live(1200);
+    driver.say('beat');
+    while (driver.finished() === null) driver.live(100, 3000);
+    expect(driver.notices('bot').at(-1)).toMatchObject({ state: 'stale' });
+    expect(driver.notices('deleted')).not.toEqual([]);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('are no clean stop where an operator had ended them, and nobody knows whether it was done', () => {
+    const driver = watched({ liveness: { ttlMs: 2000 } });
+    driver.arm();
+    driver.say('beat');
+    driver.operate('disarm');
+    driver.suffer(1900, NOT_SENT);
+    driver.stop();
+    while (driver.finished() === null) driver.suffer(100, NOT_SENT);
+    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
+  });
+
   test('are left to fire where it falls silent while they wait for what may arrive behind the delete', () => {
     const driver = watched({ nonce: 'window', liveness: { ttlMs: 2000 }, shutdown: { budgetMs: 30_000 } });
     driver.arm();
