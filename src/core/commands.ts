@@ -14,7 +14,6 @@ import {
   MarketState,
   mayFire,
   onTheirWay,
-  openWrites,
   planPeriods,
   say,
   setMarkets,
@@ -257,10 +256,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   if (state.phase.kind !== 'stopping') return;
   const { monoMs } = state.now;
   const spent = monoMs >= state.phase.budgetEndMs - LAST_WORD_MS;
-  // A delete that was written for a bot that died since is still listened to.
-  const isDone = (market: MarketState) =>
-    market.reached && openWrites(market).every(({ purpose }) => purpose !== 'delete');
-  if (!spent && !state.markets.every(isDone)) return;
+  if (!spent && state.markets.some(({ reached }) => !reached)) return;
   const left: LeftArmed[] = [];
   for (const market of state.markets) {
     const why = whyLeft(state, market);

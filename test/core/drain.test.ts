@@ -313,18 +313,6 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
   });
 
-  test('are deleted by a request whose answer comes after it has fallen silent', () => {
-    const driver = watched({ liveness: { ttlMs: 2000 } });
-    driver.arm();
-    driver.stop();
-    driver.live(1200);
-    driver.say('beat');
-    while (driver.finished() === null) driver.live(100, 3000);
-    expect(driver.notices('bot').at(-1)).toMatchObject({ state: 'stale' });
-    expect(driver.notices('deleted')).not.toEqual([]);
-    expect(driver.finished()).toEqual([]);
-  });
-
   test('are no clean stop where an operator had ended them, and nobody knows whether it was done', () => {
     const driver = watched({ liveness: { ttlMs: 2000 } });
     driver.arm();
