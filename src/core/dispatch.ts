@@ -42,7 +42,6 @@ import {
 } from './state.ts';
 import { clamp } from './time.ts';
 
-/** So many lanes are there at least for markets whose requests hang, or are slow. */
 const LEAST_OWN = 64;
 
 /** A timer has this share of it left when it is due, where no period is stretched or fixed: 5 s, renewed each second. */
@@ -315,10 +314,11 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const isWide = nonce === 'window' && state.key.accepted;
   const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
   const open = [...state.attempts.values()].filter(({ status }) => status === 'open');
-  // Where three hang, more may: nobody waits for a request longer than its market's answers usually take.
+  // Where three hang, and as many as there are lanes, nobody waits for longer than a market's answers usually take.
   const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
+  const isCut = hung.length >= Math.max(3, lanes) && hung.length < LEAST_OWN && state.key.accepted;
   const heldMs = ({ laneMs, market }: Attempt) =>
-    hung.length > 2 && state.key.accepted ? Math.min(laneMs, LATE * answerTimeMs(state, market)) : laneMs;
+    isCut ? Math.min(laneMs, LATE * answerTimeMs(state, market)) : laneMs;
   const holders = open.filter((one) => ageMs(state, one) < heldMs(one) && (!isWide || one.own === own));
   if (holders.length < lanes) return true;
   for (const one of holders) lookAgainAt(state, one.at.monoMs + heldMs(one));
