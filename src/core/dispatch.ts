@@ -9,13 +9,14 @@ import {
   isInDoubt,
   isSalvageable,
   lastMomentMs,
+  leastSlackMs,
   leftToSaveMs,
   lookAgainAt,
   MOST_OPEN,
   schedule,
   untilPressedMs,
 } from './next.ts';
-import { LONGEST_LANE_MS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
+import { LONGEST_LANE_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   type Attempt,
   ageMs,
@@ -43,9 +44,6 @@ import {
 import { clamp } from './time.ts';
 
 const LEAST_OWN = 64;
-
-/** A timer has this share of it left when it is due, where no period is stretched or fixed: 5 s, renewed each second. */
-const DUE_SHARE = 0.8;
 
 /** An answer that takes this many times as long as the market's answers did is overdue: its request may give way. */
 const LATE = 1.25;
@@ -120,41 +118,36 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   if (!isAnew && state.queue.length === 0) return;
   forgetSettled(state);
   const refused = state.key.refusal.said;
+  const full = new Set<boolean>();
   if (isAnew) {
     order(state);
     endLongLanes(state);
     const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
     for (const [market, base] of probes) {
       const { nextAttemptId } = state;
-      if (!send(state, market, base, out)) return;
+      if (!send(state, market, base, full, out)) return;
       noteProbe(state, base, state.nextAttemptId > nextAttemptId);
     }
   }
   const left: MarketState[] = [];
-  const full = new Set<boolean>();
+  const open = usableBases(state).filter(takesRenewals);
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
-    // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
-    if (full.size > 0 && market.goal === 'guard' && full.has(laneOf(state, market).own)) {
-      left.push(market);
-      continue;
-    }
     // Like an outage, a refused key gates what has met it, or was never armed; one probe at a time finds out.
     if (
       refused !== null &&
       (market.goal !== 'guard' || market.stats.renewals === 0 || hasFailed(state, market))
     )
       continue;
-    const base = routeFor(state, market);
+    const base = routeFor(state, market, open);
     if (base === null) continue;
-    if (send(state, market, base, out)) continue;
+    if (send(state, market, base, full, out)) continue;
     // Nobody goes past a bucket that is empty; and where thousands wait for lanes, nobody is looked for at each answer.
-    if (tokens(state) < 1 || !isAnew) {
+    if (full.size === 0 || !isAnew) {
       left.push(...state.queue.slice(place));
       break;
     }
     left.push(market);
-    full.add(laneOf(state, market).own);
   }
   state.queue = left;
 }
@@ -182,10 +175,16 @@ function isDue(state: CoreState, { nextMs }: MarketState): boolean {
 }
 
 /**
- * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no lane or token is
- * free: time or an answer helps, and the others wait as well.
+ * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no token is free, or
+ * no lane, which `full` remembers: time or an answer helps, and the others wait as well.
  */
-function send(state: CoreState, market: MarketState, base: BaseState, out: Effect[]): boolean {
+function send(
+  state: CoreState,
+  market: MarketState,
+  base: BaseState,
+  full: Set<boolean>,
+  out: Effect[],
+): boolean {
   if (market.goal === 'leave' || markDone(state, market)) return true;
   const open = openWrites(market);
   const purpose: Purpose = market.goal === 'trip' || market.goal === 'delete' ? market.goal : 'renew';
@@ -202,7 +201,11 @@ function send(state: CoreState, market: MarketState, base: BaseState, out: Effec
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
   if (givesWay !== undefined && waitsFor(state, market, givesWay)) return true;
   const lane = laneOf(state, market);
-  if (!hasLane(state, lane)) return false;
+  // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
+  if (full.has(lane.own) || !hasLane(state, lane)) {
+    full.add(lane.own);
+    return false;
+  }
   if (tokens(state) < 1) {
     lookAgainAt(state, tokenAtMs(state));
     return false;
@@ -296,12 +299,6 @@ function laneOf(state: CoreState, market: MarketState): Lane {
   return { fresh, own: false, laneMs: waits ? LATE * answerMs : 0 };
 }
 
-/** The least slack that the shortest timer has when it is due. */
-function leastSlackMs({ markets }: CoreState): number {
-  const leastMs = Math.min(...markets.map(({ settings }) => settings.timeoutMs));
-  return leastMs * DUE_SHARE - ROUNDING_MS;
-}
-
 /**
  * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
  * nobody waits for an answer longer than a few answer times, or a third of its slack where another market is overtaken
@@ -355,10 +352,8 @@ export function giveUp(attempt: Write, out: Effect[]): void {
  * a time finds out for all of them. A market without an answer tries the open addresses in turns: its failures alone make
  * no outage, and another address may be well.
  */
-function routeFor(state: CoreState, market: MarketState): BaseState | null {
-  const bases = usableBases(state);
-  const open = bases.filter(takesRenewals);
-  if (open.length === 0) return hasFailed(state, market) ? null : (bases[0] ?? null);
+function routeFor(state: CoreState, market: MarketState, open: readonly BaseState[]): BaseState | null {
+  if (open.length === 0) return hasFailed(state, market) ? null : (state.bases[0] ?? null);
   const tries = hasFailed(state, market) ? openWrites(market).length + market.streak : 0;
   return open[tries % open.length] ?? null;
 }

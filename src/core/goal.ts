@@ -8,6 +8,7 @@ import {
   type CoreState,
   firesBy,
   type Goal,
+  isRecent,
   type MarketState,
   mustNotFire,
   say,
@@ -174,7 +175,8 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
     if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot))
       changeBot(state, bot, 'stale', out);
     // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
-    else if (bot.state === 'stale' || state.phase.kind === 'stopping') followBot(state, bot);
+    else if (!isRecent(state) && (bot.state === 'stale' || state.phase.kind === 'stopping'))
+      followBot(state, bot);
   }
 }
 

@@ -24,6 +24,8 @@ export const UNPROTECTED_GAP_MS = 500;
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
 export const FIRST_PROBE_GAP_MS = 5000;
+/** A timer has this share of it left when it is due, where no period is stretched or fixed: 5 s, renewed each second. */
+const DUE_SHARE = 0.8;
 /** A delete is given this long to be carried out and answered. */
 export const DELETE_MS = 1000;
 
@@ -259,6 +261,12 @@ function leastToSaveMs(state: CoreState): number {
     if (market.goal === 'guard' && isSalvageable(state, market))
       leastMs = Math.min(leastMs, leftToSaveMs(state, market));
   return leastMs;
+}
+
+/** The least slack that the shortest timer has when it is due. */
+export function leastSlackMs({ markets }: CoreState): number {
+  const leastMs = Math.min(...markets.map(({ settings }) => settings.timeoutMs));
+  return leastMs * DUE_SHARE - ROUNDING_MS;
 }
 
 /** As often as the most urgent market would have tried by itself since the last probe. A stop has no time for that. */

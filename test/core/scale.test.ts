@@ -32,7 +32,7 @@ function countReads({ state }: Driver) {
 }
 
 /** All markets are due at once, and as many requests are on their way as there are connections. */
-function workOf(count: number, nonce: 'increasing' | 'window') {
+function workOf(count: number, nonce: 'increasing' | 'window', what: 'renewals' | 'deletes of a stop') {
   const markets = Array.from({ length: count }, (_, index) => `M${index}:60`);
   const budget = { requests: 100_000, windowMs: 10_000 };
   const driver = createDriver({ markets, nonce, connections: CONNECTIONS, budget });
@@ -40,7 +40,8 @@ function workOf(count: number, nonce: 'increasing' | 'window') {
   driver.arm();
   // A stall: everything is due at once.
   driver.move({ monoMs: 2000 });
-  driver.tick();
+  if (what === 'renewals') driver.tick();
+  else driver.stop();
   const written = driver.take();
   const lanes = nonce === 'window' ? CONNECTIONS : 1;
   expect(written).toHaveLength(lanes);
@@ -49,14 +50,21 @@ function workOf(count: number, nonce: 'increasing' | 'window') {
   driver.tick();
   expect(driver.take()).toEqual([]);
   const order = read();
-  for (const write of written) driver.apply(write);
+  for (const write of written)
+    if (what === 'renewals') driver.apply(write);
+    else driver.settle(write, { kind: 'deleted' });
   expect(driver.take()).toHaveLength(lanes);
   return { order, answers: read() };
 }
 
-describe.each(['increasing', 'window'] as const)('while thousands wait for lanes, nonces %s', (nonce) => {
-  const few = workOf(1000, nonce);
-  const many = workOf(4000, nonce);
+describe.each([
+  ['increasing', 'renewals'],
+  ['window', 'renewals'],
+  ['increasing', 'deletes of a stop'],
+  ['window', 'deletes of a stop'],
+] as const)('while thousands wait for lanes, nonces %s, %s', (nonce, what) => {
+  const few = workOf(1000, nonce, what);
+  const many = workOf(4000, nonce, what);
 
   test('an answer costs the same, however many they are, and their order as much as they are', () => {
     expect(many.answers.markets).toBeLessThan(1.1 * few.answers.markets);
