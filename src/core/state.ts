@@ -296,12 +296,11 @@ export class CoreState {
   }
 }
 
-/** Takes other markets: the order of the queue is to be made anew. */
+/** Takes other markets. What waits in order keeps its place, and what is new gets one at the next look. */
 export function setMarkets(state: CoreState, markets: readonly MarketState[]): void {
   state.markets = markets;
   state.byName = new Map(markets.map((market) => [market.settings.market, market]));
-  state.queue = [];
-  state.orderedMs = Number.NEGATIVE_INFINITY;
+  state.queue = state.queue.filter((market) => state.byName.get(market.settings.market) === market);
   state.nextDueMs = Number.NEGATIVE_INFINITY;
 }
 

@@ -38,12 +38,13 @@ const RECOVERY_STEP = 0.25;
 export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[] {
   const out: Effect[] = [];
   advanceClocks(state, now, out);
+  const isAnew = !isRecent(state);
   judgeBots(state, out);
   applyFact(state, event, out);
-  if (event.kind !== 'settled' || (state.wakeAtMs <= now.monoMs && !isRecent(state))) judge(state, out);
+  if (event.kind !== 'settled' || (state.wakeAtMs <= now.monoMs && isAnew)) judge(state, out);
   dispatch(state, out);
   judgeStop(state, out);
-  forgetGone(state, out);
+  if (isAnew) forgetGone(state, out);
   sayAllArmed(state, out);
   setWake(state);
   return out;

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDriver, type Driver } from './driver.ts';
 
 const CONNECTIONS = 64;
+const WORK = ['renewals', 'deletes of a stop', 'deletes of a reload'] as const;
 
 /** Counts how often the core reads something of a market, and the list of what is on its way, since the last call. */
 function countReads({ state }: Driver) {
@@ -32,7 +33,7 @@ function countReads({ state }: Driver) {
 }
 
 /** All markets are due at once, and as many requests are on their way as there are connections. */
-function workOf(count: number, nonce: 'increasing' | 'window', what: 'renewals' | 'deletes of a stop') {
+function workOf(count: number, nonce: 'increasing' | 'window', what: (typeof WORK)[number]) {
   const markets = Array.from({ length: count }, (_, index) => `M${index}:60`);
   const budget = { requests: 100_000, windowMs: 10_000 };
   const driver = createDriver({ markets, nonce, connections: CONNECTIONS, budget });
@@ -41,7 +42,8 @@ function workOf(count: number, nonce: 'increasing' | 'window', what: 'renewals' 
   // A stall: everything is due at once.
   driver.move({ monoMs: 2000 });
   if (what === 'renewals') driver.tick();
-  else driver.stop();
+  else if (what === 'deletes of a stop') driver.stop();
+  else driver.reload({ markets: markets.slice(0, count / 2), nonce, connections: CONNECTIONS, budget });
   const written = driver.take();
   const lanes = nonce === 'window' ? CONNECTIONS : 1;
   expect(written).toHaveLength(lanes);
@@ -57,12 +59,9 @@ function workOf(count: number, nonce: 'increasing' | 'window', what: 'renewals' 
   return { order, answers: read() };
 }
 
-describe.each([
-  ['increasing', 'renewals'],
-  ['window', 'renewals'],
-  ['increasing', 'deletes of a stop'],
-  ['window', 'deletes of a stop'],
-] as const)('while thousands wait for lanes, nonces %s, %s', (nonce, what) => {
+const CASES = (['increasing', 'window'] as const).flatMap((nonce) => WORK.map((what) => ({ nonce, what })));
+
+describe.each(CASES)('while thousands wait for lanes, nonces $nonce, $what', ({ nonce, what }) => {
   const few = workOf(1000, nonce, what);
   const many = workOf(4000, nonce, what);
 
