@@ -9,7 +9,7 @@ import type { Looking } from '../liveness/rounds.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
-import { MAX_CONNECTIONS } from '../operator/listen.ts';
+import { LEAST_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
 import type { Cancel, Clock, Evidence, ListenAddress } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
@@ -217,22 +217,27 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
 
-/** What each listener may have, so that renewals never want for a descriptor; undefined where there is no lack. */
-function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
+/**
+ * What each listener may have: two connections for each bot that is configured at the start, 256 at least, and fewer where
+ * renewals would want for a descriptor.
+ */
+function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number {
+  const bots = botsOf(fleet).length;
+  const wanted = Math.max(LEAST_CONNECTIONS, 2 * bots);
   let limit: number;
   try {
     limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
   } catch {
-    return undefined;
+    return wanted;
   }
   // A bot with a URL has a connection, and one that is being opened.
-  const shared = limit - RESERVED - 2 * botsOf(fleet).length;
+  const shared = limit - RESERVED - 2 * bots;
   // `localhost` may be two addresses.
   const isTwo = (address: ListenAddress) => address.kind === 'tcp' && address.host === 'localhost';
   const all = [...web.listen, ...control.listen];
   const listeners = all.length + all.filter(isTwo).length;
   const each = Math.floor(shared / listeners);
-  if (listeners === 0 || !(each < MAX_CONNECTIONS)) return undefined;
+  if (listeners === 0 || !(each < wanted)) return wanted;
   const most = Math.max(2, each);
   const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
   logger.warn({ event: 'few-descriptors', limit, most }, text);

@@ -190,8 +190,8 @@ function removeOwn(path: string, own: Stats): void {
   }
 }
 
-/** Renewals need file descriptors, too. */
-export const MAX_CONNECTIONS = 256;
+/** Renewals need file descriptors, too: this many where few bots beat. */
+export const LEAST_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
 const FULL_SHARE = 7 / 8;
 /** From here on also those make room that came a moment ago: among so many silent ones they are hardly readers. */
@@ -207,7 +207,7 @@ const IDLE_MS = 10_000;
  * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
 function limitConnections(name: ListenerName, server: Server, options: ListenOptions): void {
-  const { clock, mostConnections: most = MAX_CONNECTIONS, onCrowded } = options;
+  const { clock, mostConnections: most = LEAST_CONNECTIONS, onCrowded } = options;
   // The oldest are first.
   const silentMs = new Map<Socket, number>();
   const usedMs = new Map<Socket, number>();

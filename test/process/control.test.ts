@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { type Asked, asker } from './control.ts';
-import { guard } from './harness.ts';
+import { type Asked, asker, controlsOf } from './control.ts';
+import { beginGuard, guard } from './harness.ts';
 import { sleep } from './program.ts';
 import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
@@ -67,4 +67,19 @@ test('a thousand requests at once, and clients that fill every listener and neve
   expect(gapMs).toBeLessThan(3500);
   const events = await exchange.events();
   expect([...ofKind(events, 'timer-fired'), ...ofKind(events, 'timer-deleted')]).toEqual([]);
+});
+
+test('300 bots that each keep a connection open are all heard', { timeout: 60_000 }, async (context) => {
+  const markets = Array.from({ length: 300 }, (_, index) => ({
+    market: `M${index}_USDT`,
+    bot: `bot${index}`,
+  }));
+  const config = { liveness: { mode: 'beat' } };
+  const { daemon } = await beginGuard(context, { markets, control: true, config });
+  await controlsOf(daemon);
+  const bots = markets.map(({ bot }) => ({ ask: asker(context, daemon.socket), bot }));
+  for (let beat = 0; beat < 2; beat += 1) {
+    const replies = await Promise.allSettled(bots.map(({ ask, bot }) => ask('/v1/beat', { body: { bot } })));
+    expect(replies.filter((reply) => reply.status !== 'fulfilled' || reply.value.status !== 200)).toEqual([]);
+  }
 });
