@@ -13,8 +13,8 @@ import { createSender } from './share.ts';
 import { toSeconds } from './status.ts';
 
 const DEFAULT_WAIT_SECONDS = 15;
-/** Commands that are waited for at one time. */
-const MAX_COMMANDS = 256;
+/** Commands whose answers wait for the timers at one time. */
+const MOST_WAITING = 256;
 const MOST_REASONS = 100;
 /** Characters of what a command's sender says. */
 const LONGEST_SHOWN = 200;
@@ -110,15 +110,15 @@ export function createRoutes(daemon: ControlSources) {
   const send = createSender(daemon.clock, () => {
     throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
   });
-  let underWay = 0;
+  let waiting = 0;
+  /** However many wait, a word of a bot and an operator's command count: the answer alone does not wait for the timers. */
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
-    if (underWay >= MAX_COMMANDS)
-      throw new ControlRefusal('too_many_commands', `${underWay} commands are under way; try again`);
-    underWay += 1;
+    const input = waiting < MOST_WAITING ? call.input : { ...call.input, waitSeconds: 0 };
+    waiting += 1;
     try {
-      return await answer(daemon, call);
+      return await answer(daemon, { ...call, input });
     } finally {
-      underWay -= 1;
+      waiting -= 1;
     }
   };
   const handle = async (route: Route, request: FastifyRequest, reply: FastifyReply) => {

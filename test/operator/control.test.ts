@@ -159,6 +159,22 @@ test('a reload names no refused market where the exchange refuses the key', asyn
   expect((await ask('/v1/reload')).body).not.toHaveProperty('refused');
 });
 
+test('while 256 commands wait for the timers, a trip and a goodbye are carried out, and answered at once', async () => {
+  const untilItCounts = (waitMs: number) =>
+    waitMs === 0 ? Promise.resolve([waiting]) : new Promise<never>(() => {});
+  const { address, ask, calls } = await open({
+    operate: (_, waitMs) => untilItCounts(waitMs),
+    afterGoodbye: (_, waitMs) => untilItCounts(waitMs),
+  });
+  for (let connection = 0; connection < 16; connection += 1)
+    dial(address).write('POST /v1/arm HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n'.repeat(16));
+  // Over later connections: what those wrote has been read when this one is answered.
+  await asker(address)('/v1/beat?bot=main');
+  expect(await ask('/v1/trip')).toMatchObject({ status: 202, body: { done: false, markets: [waiting] } });
+  expect(await ask('/v1/goodbye?bot=main')).toMatchObject({ status: 202, body: { done: false } });
+  expect(calls).toContainEqual(['hear', 'main', 'goodbye', expect.anything(), expect.any(Number)]);
+});
+
 test('a command changes what the next beat is told at once', async () => {
   let state: 'armed' | 'disarmed' = 'armed';
   const { ask } = await open({
