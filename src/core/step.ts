@@ -41,10 +41,10 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   const isAnew = !isRecent(state);
   judgeBots(state, out);
   applyFact(state, event, out);
-  if (event.kind !== 'settled' || (state.wakeAtMs <= now.monoMs && isAnew)) judge(state, out);
+  if (event.kind !== 'settled' || isAnew) judge(state, out);
   dispatch(state, out);
   judgeStop(state, out);
-  if (isAnew) forgetGone(state, out);
+  if (event.kind !== 'settled' || isAnew) forgetGone(state, out);
   sayAllArmed(state, out);
   setWake(state);
   return out;

@@ -154,6 +154,19 @@ describe('pause', () => {
     expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
   });
 
+  test.each([100, 300, 500, 501])(
+    'ends in time while the answers of %d markets come without a break',
+    (count) => {
+      const markets = Array.from({ length: count }, (_, index) => `M${index}:60`);
+      const ping = { everyMs: 60_000, timeoutMs: 3000 };
+      const driver = armed({ markets, nonce: 'window', ping });
+      driver.live(30_000);
+      driver.operate('pause', ['M0'], 1000);
+      driver.live(1550);
+      expect(driver.notices('released')).toHaveLength(1);
+    },
+  );
+
   test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
     const driver = armed();
     driver.operate('pause', null, 600_000);

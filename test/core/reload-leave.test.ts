@@ -40,6 +40,19 @@ function answerAll(driver: Driver, outcome: Outcome): void {
 const lapsed = (driver: Driver) => driver.notices('lapsed').map(({ market }) => market);
 
 describe('a market that leaves', () => {
+  test.each([2, 501])('of %d is left by a stop that comes right after the reload', (count) => {
+    const all = Array.from({ length: count }, (_, index) => `M${index}:60`);
+    const driver = armed({ ...KEEP, markets: all });
+    while (driver.state.attempts.size > 0) driver.live(1);
+    driver.tick();
+    driver.reload({ ...KEEP, markets: all.slice(1) });
+    driver.live(3);
+    driver.take();
+    driver.stop('delete');
+    expect(driver.take().filter(({ market }) => market === 'M0')).toEqual([]);
+    expect(removed(driver)).toEqual(['M0 kept']);
+  });
+
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
     const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
     driver.reload({ markets: ['BBB', 'DDD'] });
