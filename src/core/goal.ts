@@ -171,13 +171,13 @@ function saidAtMs(state: CoreState, agoMs: number): number {
 
 /** Finds out which bots' evidence ran out since the last step. */
 export function judgeBots(state: CoreState, out: Effect[]): void {
-  for (const bot of state.bots.values()) {
+  for (const bot of state.bots.values())
     if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot))
       changeBot(state, bot, 'stale', out);
-    // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
-    else if (!isRecent(state) && (bot.state === 'stale' || state.phase.kind === 'stopping'))
-      followBot(state, bot);
-  }
+  if (isRecent(state)) return;
+  // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
+  for (const market of state.markets)
+    if (market.bot.state === 'stale' || state.phase.kind === 'stopping') follow(state, market);
 }
 
 function followBot(state: CoreState, bot: BotState): void {

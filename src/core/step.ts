@@ -38,13 +38,14 @@ const RECOVERY_STEP = 0.25;
 export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[] {
   const out: Effect[] = [];
   advanceClocks(state, now, out);
-  const isAnew = !isRecent(state);
+  // Thousands of answers and beats, each with a look at thousands of markets, would stop the loop.
+  const looks = !isRecent(state) || (event.kind !== 'settled' && event.kind !== 'evidence');
   judgeBots(state, out);
   applyFact(state, event, out);
-  if (event.kind !== 'settled' || isAnew) judge(state, out);
+  if (looks) judge(state, out);
   dispatch(state, out);
   judgeStop(state, out);
-  if (event.kind !== 'settled' || isAnew) forgetGone(state, out);
+  if (looks) forgetGone(state, out);
   sayAllArmed(state, out);
   setWake(state);
   return out;

@@ -73,3 +73,24 @@ describe.each(CASES)('while thousands wait for lanes, nonces $nonce, $what', ({ 
     expect(many.order.attempts).toBeLessThan(1.1 * few.order.attempts);
   });
 });
+
+test('a look at dead bots costs as much as their markets are, and a beat right after it as little as one', () => {
+  const lookOf = (count: number) => {
+    const markets = Array.from({ length: count }, (_, index) => `M${index}:60:bot${index}`);
+    const driver = createDriver({
+      markets,
+      nonce: 'window',
+      liveness: { mode: 'beat', startupGraceMs: 1000 },
+    });
+    driver.live(2000);
+    const read = countReads(driver);
+    driver.move({ monoMs: 30 });
+    driver.tick();
+    const look = read().markets;
+    driver.say('beat', 'unknown');
+    return { look, beat: read().markets };
+  };
+  const [few, many] = [lookOf(600), lookOf(2400)];
+  expect(many.look).toBeLessThan(5 * few.look);
+  expect(many.beat).toBeLessThan(10);
+});
