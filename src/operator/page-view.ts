@@ -135,9 +135,9 @@ function viewTiles(status: StatusDocument, look: View): Markup {
   const isShort = first !== null && left < first.timeoutSeconds / 3;
   const ageOf = ({ evidenceAgeSeconds, ttlSeconds }: (typeof bots)[number]): number =>
     (evidenceAgeSeconds ?? -1) / (ttlSeconds ?? 1);
-  const severity = (bot: (typeof bots)[number]): number =>
-    ['failed', 'silent', 'not heard yet'].indexOf(look.say.stateOfBot(bot)) >>> 0;
-  const [worst] = bots.toSorted((one, other) => severity(one) - severity(other) || ageOf(other) - ageOf(one));
+  const [worst] = bots.toSorted(
+    (one, other) => severityOf(one, look) - severityOf(other, look) || ageOf(other) - ageOf(one),
+  );
   const age = worst?.evidenceAgeSeconds ?? null;
   const baseState = (base: (typeof bases)[number]): number =>
     ['up', 'no ping yet', 'answers no ping', 'outage'].indexOf(look.say.stateOfBase(base));
@@ -169,8 +169,14 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
 <p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}. Without <code>control.listen</code> only a restart does.` : ''}</p></section>`;
 }
 
+function severityOf(bot: StatusDocument['bots'][number], look: View): number {
+  return ['failed', 'silent', 'not heard yet'].indexOf(look.say.stateOfBot(bot)) >>> 0;
+}
+
 function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument, look: View): Markup {
-  const botRows = bots.slice(0, 100).map((bot) => {
+  const worstFirst = bots.toSorted((one, other) => severityOf(one, look) - severityOf(other, look));
+  const shown = bots.length > 100 ? worstFirst.slice(0, 100) : bots;
+  const botRows = shown.map((bot) => {
     const word = look.say.stateOfBot(bot);
     const ttl = bot.ttlSeconds ?? 0;
     const age = bot.evidenceAgeSeconds === null ? null : bot.evidenceAgeSeconds + look.elapsedSeconds;
@@ -181,6 +187,11 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
     const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
     return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, null)}</li>`;
   });
+  const more = bots.length - shown.length;
+  if (more > 0)
+    botRows.push(
+      html`<li data-key=" more"><p class="small">and ${look.say.sayCount(more, 'more bot')}</p></li>`,
+    );
   const baseRows = bases.map((base) => {
     const { url, up, pingSeconds, lastProblem } = base;
     const word = look.say.stateOfBase(base);
@@ -231,7 +242,17 @@ ${viewMarkets(status, look)}${viewRest(status, look)}</main>
   return { summary, body };
 }
 
-const VIEWS = [escapeHtml, html, viewBadge, viewBar, viewSlack, viewMarket, viewMarkets, viewTiles];
+const VIEWS = [
+  severityOf,
+  escapeHtml,
+  html,
+  viewBadge,
+  viewBar,
+  viewSlack,
+  viewMarket,
+  viewMarkets,
+  viewTiles,
+];
 const SAY = Object.entries(words).map(([name, word]) => `${name}: ${word.name}`);
 /** What the browser needs to do the same: `viewPage(status, look, say)`. A bundler may have given another name. */
 export const VIEW_SOURCE = [

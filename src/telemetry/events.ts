@@ -181,19 +181,29 @@ export function boundLists(fields: object): Record<string, unknown> {
 /** Timers named in one line of `left-armed`. */
 const LEFT_IN_LINE = 100;
 
-/** All timers that a stop left armed, where the line of the stop has no room for them; the first that fires first. */
-export function describeLeft({ left }: Of<'stopped'>, now: Instant): EventLine[] {
+/** All timers that a stop left armed, where the line of the stop has no room for them; of each kind the first that fires first. */
+export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
   if (left.length <= NAMED_MARKETS) return [];
   const sorted = left.toSorted((one, other) => one.firesByWallMs - other.firesByWallMs);
-  return Array.from({ length: Math.ceil(sorted.length / LEFT_IN_LINE) }, (_, index) => {
-    const some = sorted.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
-    return {
-      level: some.some(isFailedDelete) ? 'error' : 'warn',
-      event: 'left-armed',
-      market: null,
-      msg: `Left armed: ${namesAndMoments(some, (wallMs) => momentText(wallMs, now.wallMs))}.`,
-      fields: { left: some },
-    };
+  return LEFT.flatMap(([why, before]) => {
+    const alike = sorted.filter((one) => one.why === why);
+    return Array.from({ length: Math.ceil(alike.length / LEFT_IN_LINE) }, (_, index): EventLine => {
+      const some = alike.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
+      const isOver = why === 'may-have-fired';
+      const heading = isOver ? before : `${before}, with the moment (UTC) by which each fires`;
+      // Short: ten thousand of them must fit into the queue of the log.
+      const names = some.map(({ market, firesByWallMs }) =>
+        isOver ? market : `${market} ${isoTime(firesByWallMs).slice(11, 19)}`,
+      );
+      const level = some.some(isFailedDelete) ? 'error' : 'warn';
+      return {
+        level,
+        event: 'left-armed',
+        market: null,
+        msg: `${heading}: ${names.join(', ')}.`,
+        fields: { left: some },
+      };
+    });
   });
 }
 
@@ -304,15 +314,18 @@ function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   const parts = LEFT.flatMap(([why, before, after]) => {
     const some = left.filter((one) => one.why === why);
     if (some.length === 0) return [];
-    const names =
-      why === 'may-have-fired' ? listed(some.map(({ market }) => market)) : namesAndMoments(some, at);
+    const names = namesOf(some, at);
     return [`${before}: ${names}. ${after}`];
   });
   return ['Stopped.', ...parts].join(' ');
 }
 
-function namesAndMoments(left: readonly LeftArmed[], at: Saying['at']): string {
-  return listed(left.map(({ market, firesByWallMs }) => `${market} fires by ${at(firesByWallMs)}`));
+/** The markets, each with the moment by which its timer fires where it may still do so. */
+function namesOf(left: readonly LeftArmed[], at: Saying['at']): string {
+  const names = left.map(({ market, firesByWallMs, why }) =>
+    why === 'may-have-fired' ? market : `${market} fires by ${at(firesByWallMs)}`,
+  );
+  return listed(names);
 }
 
 /** A moment as a person wants it: `14:03:22 UTC (in 52 s)`, or `(12 s ago)` where it has passed. */

@@ -244,7 +244,7 @@ export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Ob
     if (notice.kind === 'stopped') {
       sumUpAll(() => true);
       // Not for the page: they would push everything else out.
-      for (const left of describeLeft(notice, now))
+      for (const left of describeLeft(notice))
         logger[left.level]({ event: left.event, ...left.fields }, left.msg);
     }
     const line = describeNotice(notice, bases, now);
@@ -255,12 +255,16 @@ export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Ob
 function repeatsOf(more: readonly EventLine[]): EventLine {
   const [of, { length }] = [more[0]?.event ?? '', more];
   const markets = more.flatMap(({ market }) => market ?? []);
-  const named = markets.length > 0 ? `: ${listed(markets)}` : '';
+  const bots = more.flatMap(({ market, fields: { bot } }) =>
+    market === null && typeof bot === 'string' ? bot : [],
+  );
+  const names = [...markets, ...bots];
+  const named = names.length > 0 ? `: ${listed(names)}` : '';
   return {
     level: (['error', 'warn'] as const).find((level) => more.some((line) => line.level === level)) ?? 'info',
     event: 'repeats',
     market: null,
     msg: `${of}: ${length} more lines of it within ${BURST_WINDOW_MS / 1000} s${named}.`,
-    fields: { of, more: length, markets },
+    fields: { of, more: length, markets, bots },
   };
 }

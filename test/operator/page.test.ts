@@ -199,6 +199,17 @@ describe('the status page', () => {
     expect(html).toMatch(/Worst bot<\/dt><dd>failed/);
   });
 
+  test('of 300 bots shows 100, those that died first, and counts the others', () => {
+    const bots = Array.from({ length: 300 }, (_, index) =>
+      bot(index === 250 ? 'failed' : index === 280 ? 'stale' : 'alive', `bot${index}`),
+    );
+    const { html } = look({ bots });
+    const names = [...html.matchAll(/<li data-key="(bot\d+)"/g)].map(([, name]) => name);
+    expect(names.slice(0, 3)).toEqual(['bot250', 'bot280', 'bot0']);
+    expect(names).toHaveLength(100);
+    expect(html).toContain('and 200 more bots');
+  });
+
   test('shows nothing green at the top in an outage', () => {
     const { html } = look({ bases: outage, markets: [sampleMarket({ state: 'retrying' })] });
     expect(html).toMatch(/<header data-tone="bad">.*data-tone="idle">.*ready/);

@@ -78,12 +78,25 @@ test('an outage of a thousand markets takes tens of lines, and every market that
   expect(log.recent().map(({ event }) => event)).toContain('outage-ended');
 });
 
+test('where 500 bots die together each is named', async () => {
+  const log = record({ level: 'info' });
+  const names = Array.from({ length: 500 }, (_, index) => `bot${index}`);
+  for (const bot of names) log.observe({ ...EVERY_NOTICE.bot, bot, state: 'stale' }, log.clock.now());
+  log.observe(EVERY_NOTICE['outage-ended'], { ...log.clock.now(), monoMs: 100_000 });
+  const lines = await log.lines();
+  const one = lines.flatMap(({ event, bot }) => (event === 'bot-stale' ? [bot] : []));
+  const more = lines.flatMap(({ of, bots }) => (of === 'bot-stale' ? (bots as string[]) : []));
+  expect([...one, ...more]).toEqual(names);
+  expect(lines.find(({ of }) => of === 'bot-stale')?.['msg']).toContain('10 s: bot10, bot11, ');
+});
+
 test('a stop that leaves ten thousand timers names each, in lines that a journal takes', async () => {
   const log = record({ level: 'info' });
   const left = Array.from({ length: 10_000 }, (_, index) => ({
     market: `M${index}_USDT`,
     firesByWallMs: AT + 60_000 - index,
-    why: index === 0 ? ('unconfirmed' as const) : ('policy' as const),
+    why:
+      index === 0 ? ('unconfirmed' as const) : index < 30 ? ('may-have-fired' as const) : ('policy' as const),
   }));
   for (const { market } of left.slice(0, 30))
     log.observe({ ...EVERY_NOTICE.deleted, market }, log.clock.now());
@@ -95,7 +108,17 @@ test('a stop that leaves ten thousand timers names each, in lines that a journal
   const named = lines.flatMap(({ event, left: some }) =>
     event === 'left-armed' ? (some as typeof left) : [],
   );
-  expect(named).toEqual(left.toReversed());
+  const [first, ...others] = left;
+  const fired = others.slice(0, 29);
+  expect(named).toEqual([first, ...fired.toReversed(), ...others.slice(29).toReversed()]);
+  // A journal holds the sentences alone.
+  const says = lines.flatMap(({ event, msg }) => (event === 'left-armed' ? [String(msg)] : []));
+  const inWords = says.flatMap((text) => [...text.matchAll(/M\d+_USDT/g)].map(([name]) => name));
+  expect(inWords).toEqual(named.map(({ market }) => market));
+  expect(says[0]).toMatch(
+    /^NOT CONFIRMED DELETED, with the moment \(UTC\) by which each fires: M0_USDT [\d:]{8}\.$/,
+  );
+  expect(says[1]).toMatch(/^MAY HAVE FIRED before the delete was confirmed: M29_USDT, M28_USDT, [^(]*\.$/);
 });
 
 test('recent events are what a person wants to read, the newest first, and no more than fit', () => {
