@@ -2,14 +2,14 @@ import type { ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { XStatic } from 'typebox/schema';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
-import type { MarketSnapshot } from '../core/view.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed, plain } from '../util/text.ts';
 import { ControlRefusal, type ControlSources } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { talkOf } from './listen.ts';
-import { createSender } from './share.ts';
+import { createSender, shareWhileFresh } from './share.ts';
 import { toSeconds } from './status.ts';
 
 const DEFAULT_WAIT_SECONDS = 15;
@@ -74,7 +74,9 @@ interface Call extends Origin {
 
 type Answer = readonly [status: number, body: object];
 
-type Handler = (daemon: ControlSources, call: Call) => Answer | Promise<Answer>;
+/** `shared`: one snapshot for all whose bots wait until they may start. */
+type Asked = ControlSources & { readonly shared: () => Promise<Snapshot> };
+type Handler = (daemon: Asked, call: Call) => Answer | Promise<Answer>;
 
 interface Route {
   readonly path: string;
@@ -106,7 +108,8 @@ const ROUTES: readonly Route[] = [
 export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
-export function createRoutes(daemon: ControlSources) {
+export function createRoutes(sources: ControlSources) {
+  const daemon: Asked = { ...sources, shared: shareWhileFresh(sources.clock, sources.snapshot) };
   const send = createSender(daemon.clock, () => {
     throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
   });
@@ -271,8 +274,8 @@ function setLogLevel(daemon: ControlSources, call: Call): Answer {
   return [200, { level: daemon.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-function health(daemon: ControlSources, { queried }: Call): Answer {
-  const whole = daemon.snapshot();
+async function health(daemon: Asked, { queried }: Call): Promise<Answer> {
+  const whole = await daemon.shared();
   const bot = queried === undefined ? null : chooseBot(queried, undefined, daemon.bots());
   const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
   const { live, ready, notReady, nothingGuarded } = snapshot;

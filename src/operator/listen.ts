@@ -91,16 +91,22 @@ export async function openAll(
       if (address.kind === 'unix') {
         let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
         const app = make(address, () => file?.openTo ?? '');
-        file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
+        file = await placeSocket(
+          address.path,
+          (path) => app.listen({ path, backlog: BACKLOG }),
+          options.access,
+        );
         opening.defer(file.remove);
         addresses.push(address.text);
       } else {
         const [first = '', ...others] = await hostsOf(address.host);
         const app = make(address);
-        await app.listen({ host: first, port: address.port });
+        await app.listen({ host: first, port: address.port, backlog: BACKLOG });
         const { port } = app.server.address() as AddressInfo;
         // Where this host has no such address, the first one is enough.
-        await Promise.allSettled(others.map((host) => make(address).listen({ host, port })));
+        await Promise.allSettled(
+          others.map((host) => make(address).listen({ host, port, backlog: BACKLOG })),
+        );
         addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
       }
     } catch (error) {
@@ -190,6 +196,8 @@ function removeOwn(path: string, own: Stats): void {
   }
 }
 
+/** A thousand bots may connect in one turn of the loop: what does not fit into the queue fails. The kernel has a limit, too. */
+const BACKLOG = 4096;
 /** Renewals need file descriptors, too: this many where few bots beat. */
 export const LEAST_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */

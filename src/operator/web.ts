@@ -113,20 +113,20 @@ function createPages(sources: WebOptions) {
   const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
   const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
+  const snapshot = shareWhileFresh(clock, sources.snapshot);
   return {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
     readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
-    readyOf: oneAtATime(clock, async ({ bot, withBots }: { bot: string; withBots: boolean }) => {
-      const whole = sources.snapshot();
+    async readyOf({ bot, withBots }: { bot: string; withBots: boolean }) {
+      const whole = await snapshot();
       const own = ofBot(whole, bot);
       if (own !== null) return judgeReady(own, withBots);
       const names = whole.bots.map((one) => one.bot);
       const allowed = `allowed: ${listed(names)}${didYouMean(bot, names)}`;
       const text = `unknown bot: no market of this daemon names it; ${allowed}`;
-      // Thrown here, it would cost a snapshot each time, without a rest in between.
       return new ControlRefusal('unknown_bot', text);
-    }),
+    },
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),

@@ -3,22 +3,58 @@ import { connect, type Socket } from 'node:net';
 import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
+import { asker as askerOf } from '../process/control.ts';
 import { sleep } from '../process/program.ts';
 import { asker, open } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
-test('many who ask at the same time cost one snapshot', async () => {
-  let snapshots = 0;
-  const web = await start(() => {
-    snapshots += 1;
+/** A snapshot that takes 20 ms, and how often it was made. */
+function countSnapshots() {
+  const made = { times: 0 };
+  const snapshot = () => {
+    made.times += 1;
     const until = clock.now().monoMs + 20;
     while (clock.now().monoMs < until);
     return sampleSnapshot();
+  };
+  return { made, snapshot };
+}
+
+test.each(['/api/v1/status', '/readyz?bot=main'])(
+  'many who ask for %s at the same time cost one snapshot',
+  async (path) => {
+    const { made, snapshot } = countSnapshots();
+    const web = await start(snapshot);
+    const replies = await Promise.all(Array.from({ length: 30 }, () => ask(web, path)));
+    expect(replies.every(({ status }) => status === 200)).toBe(true);
+    expect(made.times).toBeLessThan(10);
+  },
+);
+
+test('100 bots that wait until they may start cost one snapshot', async () => {
+  const { made, snapshot } = countSnapshots();
+  const { address } = await open({ snapshot });
+  const wait = askerOf({ onTestFinished }, address ?? '', 100);
+  const asked = Array.from({ length: 100 }, () => wait('/v1/health?bot=main', { method: 'GET' }));
+  expect((await Promise.all(asked)).every(({ status }) => status === 200)).toBe(true);
+  expect(made.times).toBeLessThan(10);
+});
+
+test('a thousand bots that connect in one turn of the loop all get through', async () => {
+  const { address = '' } = await open();
+  const path = address.slice('unix:'.length);
+  const most = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  const count = Math.min(1000, most);
+  const connected = Array.from({ length: count }, async () => {
+    const socket = connect({ path });
+    onTestFinished(() => void socket.destroy());
+    return new Promise((resolve) => {
+      socket.once('connect', () => resolve('connected'));
+      socket.once('error', ({ message }) => resolve(message));
+    });
   });
-  const replies = await Promise.all(Array.from({ length: 30 }, () => ask(web, '/api/v1/status')));
-  expect(replies.every(({ status }) => status === 200)).toBe(true);
-  expect(snapshots).toBeLessThan(10);
+  expect(new Set(await Promise.all(connected))).toEqual(new Set(['connected']));
 });
 
 const BEAT = 'POST /v1/beat HTTP/1.1\r\n';
