@@ -142,7 +142,8 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     const base = routeFor(state, market, open);
     if (base === null) continue;
     if (send(state, market, base, full, out)) continue;
-    // Nobody goes past a bucket that is empty; and where thousands wait for lanes, nobody is looked for at each answer.
+    // While no lane is full the bucket is empty, and nobody goes past it. Where thousands wait for lanes, nobody else is
+    // looked for at each answer.
     if (full.size === 0 || !isAnew) {
       left.push(...state.queue.slice(place));
       break;

@@ -196,9 +196,9 @@ function removeOwn(path: string, own: Stats): void {
   }
 }
 
-/** A thousand bots may connect in one turn of the loop: what does not fit into the queue fails. The kernel has a limit, too. */
+/** Connections that wait to be accepted, if the kernel allows as many. A thousand bots may come in one turn of the loop. */
 const BACKLOG = 4096;
-/** Renewals need file descriptors, too: this many where few bots beat. */
+/** Connections of a listener where few bots beat. Not more: renewals need file descriptors, too. */
 export const LEAST_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
 const FULL_SHARE = 7 / 8;
