@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { botsOf, type Config, ownerOf, placesOfBots } from '../config/config.ts';
+import { botsOf, ownerOf, placesOfBots } from '../config/config.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { createBeats } from '../liveness/beats.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
@@ -218,30 +218,41 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
 const RESERVED = 192;
 
 /**
- * What each listener may have: two connections for each bot that is configured at the start, 256 at least, and fewer where
- * renewals would want for a descriptor.
+ * What each listener may have: two connections for each bot that is configured, 256 at least, and fewer where renewals
+ * would want for a descriptor, which is said.
  */
-function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number {
-  const bots = botsOf(fleet).length;
-  const wanted = Math.max(LEAST_CONNECTIONS, 2 * bots);
-  let limit: number;
-  try {
-    limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
-  } catch {
-    return wanted;
-  }
-  // A bot with a URL has a connection, and one that is being opened.
-  const shared = limit - RESERVED - 2 * bots;
+function connectionsPerListener({ loaded, inForce, telling }: Parts): () => number {
+  const { web, control } = loaded.config;
+  const limit = mostFiles();
   // `localhost` may be two addresses.
   const isTwo = (address: ListenAddress) => address.kind === 'tcp' && address.host === 'localhost';
   const all = [...web.listen, ...control.listen];
   const listeners = all.length + all.filter(isTwo).length;
-  const each = Math.floor(shared / listeners);
-  if (listeners === 0 || !(each < wanted)) return wanted;
-  const most = Math.max(2, each);
-  const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
-  logger.warn({ event: 'few-descriptors', limit, most }, text);
-  return most;
+  let said = Number.POSITIVE_INFINITY;
+  return () => {
+    const bots = inForce.bots().length;
+    const wanted = Math.max(LEAST_CONNECTIONS, 2 * bots);
+    // A bot with a URL has a connection, and one that is being opened.
+    const each = Math.floor((limit - RESERVED - 2 * bots) / listeners);
+    if (listeners === 0 || each >= wanted) return wanted;
+    const most = Math.max(2, each);
+    if (most < said) {
+      said = most;
+      const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
+      telling.log.logger.warn({ event: 'few-descriptors', limit, most }, text);
+    }
+    return most;
+  };
+}
+
+/** Files that this process may have open at a time. */
+function mostFiles(): number {
+  try {
+    const found = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    return Number(found ?? Number.POSITIVE_INFINITY);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 /** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
@@ -249,7 +260,7 @@ async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
   const { clock, inForce, telling } = parts;
   const { config } = parts.loaded;
   const { log, metrics, cancellations } = telling;
-  const mostConnections = connectionsPerListener(config, log);
+  const mostConnections = connectionsPerListener(parts);
   const lists = { recentEvents: log.recent, cancellations: cancellations.list };
   const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });

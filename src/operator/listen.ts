@@ -14,8 +14,8 @@ type ListenerName = 'web' | 'control';
 export interface ListenOptions {
   readonly clock: Clock;
   readonly listen: readonly ListenAddress[];
-  /** Connections that each of them may have; 256 where it is not given. */
-  readonly mostConnections?: number | undefined;
+  /** Connections that each of them may have, asked at each request and after a refusal; 256 where it is not given. */
+  readonly mostConnections?: () => number;
   /** A connection was refused, or closed before it had sent a whole request. */
   readonly onCrowded?: () => void;
 }
@@ -215,7 +215,7 @@ const IDLE_MS = 10_000;
  * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
 function limitConnections(name: ListenerName, server: Server, options: ListenOptions): void {
-  const { clock, mostConnections: most = LEAST_CONNECTIONS, onCrowded } = options;
+  const { clock, mostConnections = () => LEAST_CONNECTIONS, onCrowded } = options;
   // The oldest are first.
   const silentMs = new Map<Socket, number>();
   const usedMs = new Map<Socket, number>();
@@ -223,7 +223,8 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
   const isOver = (ms: number, mostMs: number) => clock.now().monoMs - ms > mostMs;
   const makeRoom = (): void => {
     const [oldest] = silentMs;
-    const isCrowded = silentMs.size > 1 && silentMs.size + usedMs.size > most * CROWDED_SHARE;
+    const isCrowded =
+      silentMs.size > 1 && silentMs.size + usedMs.size > server.maxConnections * CROWDED_SHARE;
     // Who came a moment ago may be about to send its request.
     const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
     // Who waits for the answer to a command is not ended for others; an event stream always waits.
@@ -234,18 +235,20 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
     forget(found[0]);
     found[0].destroy();
   };
-  server.maxConnections = most;
+  server.maxConnections = mostConnections();
   // Without a listener for it, a lack of file descriptors would end the process.
   server.on('error', () => {});
   server.on('connection', (socket: Socket) => {
     silentMs.set(socket, clock.now().monoMs);
     socket.once('close', () => forget(socket));
-    if (silentMs.size + usedMs.size > most * FULL_SHARE) makeRoom();
+    if (silentMs.size + usedMs.size > server.maxConnections * FULL_SHARE) makeRoom();
   });
   server.on('request', ({ socket }) => {
     if (forget(socket)) usedMs.set(socket, clock.now().monoMs);
+    server.maxConnections = mostConnections();
   });
   server.on('drop', () => {
+    server.maxConnections = mostConnections();
     onCrowded?.();
     makeRoom();
   });

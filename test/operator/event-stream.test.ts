@@ -123,7 +123,7 @@ describe('event stream', () => {
   });
 
   test('keeps no probe out where descriptors are few: one that is 10 s old makes room', async () => {
-    const web = await start(undefined, { clock: createLoopClock(100), mostConnections: 16 });
+    const web = await start(undefined, { clock: createLoopClock(100), mostConnections: () => 16 });
     await Promise.all(Array.from({ length: 14 }, () => listen(web)));
     await new Promise((resolve) => setTimeout(resolve, 2000));
     const probes = await Promise.all(Array.from({ length: 8 }, () => ask(web, '/livez')));

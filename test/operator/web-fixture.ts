@@ -21,7 +21,7 @@ interface Made {
   readonly page?: string;
   readonly clock?: Clock;
   readonly cancellations?: readonly Cancellation[];
-  readonly mostConnections?: number;
+  readonly mostConnections?: () => number;
 }
 
 /** Starts a listener with made-up sources; it is closed after the test. */
@@ -30,7 +30,6 @@ export async function start(
   { listen = '127.0.0.1:0', page = 'metric_a 1\nmetric_b 2\n', cancellations = [], ...made }: Made = {},
 ): Promise<Web> {
   const web = await startWeb({
-    mostConnections: undefined,
     clock,
     ...made,
     listen: [addressOf(listen)],

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { type Asked, asker, controlsOf } from './control.ts';
 import { beginGuard, guard } from './harness.ts';
 import { sleep } from './program.ts';
+import { reloadBySignal, writeConfig } from './reloading.ts';
 import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
@@ -69,15 +71,21 @@ test('a thousand requests at once, and clients that fill every listener and neve
   expect([...ofKind(events, 'timer-fired'), ...ofKind(events, 'timer-deleted')]).toEqual([]);
 });
 
-test('300 bots that each keep a connection open are all heard', { timeout: 60_000 }, async (context) => {
+test('300 bots that each keep a connection open are all heard, also where a reload has brought most of them', {
+  timeout: 60_000,
+}, async (context) => {
   const markets = Array.from({ length: 300 }, (_, index) => ({
     market: `M${index}_USDT`,
     bot: `bot${index}`,
+    timeoutSeconds: 10,
   }));
   const config = { liveness: { mode: 'beat' } };
-  const { daemon } = await beginGuard(context, { markets, control: true, config });
+  const { daemon } = await beginGuard(context, { markets: markets.slice(0, 10), control: true, config });
   await controlsOf(daemon);
   const bots = markets.map(({ bot }) => ({ ask: asker(context, daemon.socket), bot }));
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
+  writeConfig(daemon, JSON.stringify({ ...content, markets }));
+  await reloadBySignal(daemon, 'reload-applied');
   for (let beat = 0; beat < 2; beat += 1) {
     const replies = await Promise.allSettled(bots.map(({ ask, bot }) => ask('/v1/beat', { body: { bot } })));
     expect(replies.filter((reply) => reply.status !== 'fulfilled' || reply.value.status !== 200)).toEqual([]);
