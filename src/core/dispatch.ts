@@ -38,6 +38,7 @@ import {
   takesRenewals,
   tokenAtMs,
   tokens,
+  unansweredMs,
   usableBases,
   type Write,
 } from './state.ts';
@@ -263,7 +264,7 @@ function isHung(state: CoreState, market: MarketState): boolean {
   const [oldest] = openWrites(market);
   return (
     oldest !== undefined &&
-    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))
+    unansweredMs(state, oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))
   );
 }
 

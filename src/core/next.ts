@@ -1,7 +1,6 @@
 import { straysUntilMs } from './belief.ts';
 import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
-  ageMs,
   awakeMs,
   awakeSlackMs,
   type CoreState,
@@ -10,6 +9,7 @@ import {
   openWrites,
   periodOf,
   slackMs,
+  unansweredMs,
   type Write,
 } from './state.ts';
 import { clamp } from './time.ts';
@@ -246,7 +246,9 @@ function travelMs({ answerMs }: CoreState): number {
 export function hasFailed(state: CoreState, market: MarketState): boolean {
   if (market.streak > 0) return true;
   const [oldest] = onTheirWay(market);
-  return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
+  return (
+    oldest !== undefined && (oldest.status === 'abandoned' || unansweredMs(state, oldest) >= silentMs(state))
+  );
 }
 
 /** A request that is unanswered for this long may have met a black hole. */

@@ -33,6 +33,7 @@ import {
   type Refusal,
   say,
   takesRenewals,
+  unansweredMs,
   usableBases,
   wallAt,
 } from './state.ts';
@@ -423,8 +424,7 @@ export function judgeSilence(state: CoreState, out: Effect[]): void {
   const silent = silentMs(state);
   for (const base of state.bases) {
     const unanswered = [...state.attempts.values()].filter(
-      ({ at, base: over }) =>
-        over === base && at.monoMs >= base.lastAnswerMs && state.now.monoMs - at.monoMs >= silent,
+      (one) => one.base === base && one.at.monoMs >= base.lastAnswerMs && unansweredMs(state, one) >= silent,
     );
     const [first] = unanswered;
     if (unanswered.length < FAILURES || unanswered.every(({ market }) => market === first?.market)) continue;

@@ -388,6 +388,11 @@ export function ageMs(state: CoreState, { at }: Write): number {
   return state.now.monoMs - at.monoMs;
 }
 
+/** For how long its answer could have been read: what lies in a socket while the loop stands still is not heard. */
+export function unansweredMs(state: CoreState, { at }: Write): number {
+  return state.now.monoMs - Math.max(at.monoMs, state.stalledMs);
+}
+
 /** The longest that a timer which may exist still runs; null where surely none exists. */
 export function firesInMs({ now }: CoreState, { notAfterMs }: Belief): number | null {
   return notAfterMs === null || notAfterMs <= now.monoMs ? null : notAfterMs - now.monoMs;

@@ -127,7 +127,10 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
   return alive && (market.goal === 'guard' || market.goal === 'renew-once');
 }
 
-/** Reads the clocks. Lost time means: nothing that was prepared may leave, and everything is renewed. */
+/**
+ * Reads the clocks. Lost time means: nothing that was prepared may leave. Where the monotonic clock has missed it, everything
+ * is renewed; else what it has made due is, and no more: a host that is short of CPU must not be given more work.
+ */
 function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const { monoMs } = now;
   const lastMs = state.now.monoMs;
@@ -137,12 +140,13 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   state.now = now;
   if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
   for (const jump of jumps) say(out, { kind: 'stall', ...jump });
-  if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
+  const missed = jumps.some(({ byMs }) => byMs > 0);
+  if (lateMs <= LATE_MS && !missed) return;
   // Between two stalls the sockets were read if there was time for it.
   const readMs = lastMs - state.stalledMs;
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.stalledMs = monoMs;
-  for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
+  if (missed) for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts.values())
     attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);

@@ -114,7 +114,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. ` +
     (n.byMs < 0
       ? 'Timers and bots go by other clocks.'
-      : 'Every bot is checked, and every guarded timer is renewed.'),
+      : `Every bot is checked, and ${n.what === 'stall' ? 'what is due' : 'every guarded timer'} is renewed.`),
   suspended: describeSuspension,
   resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
   held: describeHold,

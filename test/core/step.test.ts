@@ -16,7 +16,6 @@ describe('time that was lost', () => {
   }
 
   test.each([
-    ['a stall', { monoMs: 3000 }, { what: 'stall', byMs: expect.any(Number) }],
     ['a sleep', { monoMs: 10, bootMs: 3000, wallMs: 3000 }, { what: 'suspend', byMs: 2990 }],
     ['a step of an hour ahead', { monoMs: 10, wallMs: HOUR_MS }, { what: 'clock-step', byMs: HOUR_MS - 10 }],
   ] as const)('(%s) makes everything due at once, once, and is told', (_what, clocks, told) => {
@@ -31,6 +30,48 @@ describe('time that was lost', () => {
     expect(perMinute).toBeGreaterThanOrEqual(27);
     expect(perMinute).toBeLessThanOrEqual(33);
     expect([driver.notices('lapsed'), driver.notices('overdue')]).toEqual([[], []]);
+  });
+
+  test('by a stall is told, and only what is due is renewed', () => {
+    const driver = well();
+    driver.move({ monoMs: 3000 });
+    const fromMs = driver.sinceStartMs();
+    driver.live(300);
+    expect(driver.notices('stall')).toEqual([{ kind: 'stall', what: 'stall', byMs: expect.any(Number) }]);
+    expect(since(driver, fromMs).length).toBeLessThan(3);
+    driver.live(6000);
+    expect(new Set(names(since(driver, fromMs)))).toEqual(new Set(['AAA', 'BBB', 'CCC']));
+  });
+
+  test('by a stall of 300 ms in every second makes no more renewals than there are without', () => {
+    const renewals = [0, 300].map((stallMs) => {
+      const driver = createDriver({ markets: many(100, 60), nonce: 'window' });
+      driver.live(12_500);
+      const before = driver.writes.length;
+      for (let second = 0; second < 60; second += 1) {
+        driver.move({ monoMs: stallMs });
+        driver.live(1000 - stallMs);
+      }
+      expect(driver.notices('lapsed')).toEqual([]);
+      return driver.writes.length - before;
+    });
+    expect(renewals[1]).toBeLessThanOrEqual(1.1 * (renewals[0] ?? 0));
+  });
+
+  test('by a stall says nothing about the exchange: answers that lie in the socket meanwhile are no outage', () => {
+    const driver = createDriver({ markets: many(100, 60), nonce: 'window' });
+    driver.live(12_500);
+    driver.take();
+    driver.wait(300);
+    const asked = driver.take();
+    expect(asked.length).toBeGreaterThan(3);
+    driver.move({ monoMs: 700 });
+    driver.tick();
+    for (const write of asked) driver.apply(write);
+    expect(driver.notices('outage-began')).toEqual([]);
+    // Silence that goes on after it is one.
+    driver.wait(1000);
+    expect(driver.notices('outage-began')).toHaveLength(1);
   });
 
   test('by a step of an hour back is told, and nothing is due earlier or later for it', () => {

@@ -114,7 +114,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a request leaves without being asked again', 27, 'after it had decided on it', [
     ['keeper', 'mayWrite(state, attempt, clock.now())', 'mayWrite !== undefined'],
   ]),
-  bug('a suspend does not age a timer', 61, 'and it is not', [
+  bug('a suspend does not age a timer', 50, 'and it is not', [
     ['core/time', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', ''],
   ]),
   bug('the second that the exchange rounds off is not given away', 1, 'says within', [
