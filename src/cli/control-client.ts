@@ -50,7 +50,7 @@ export function createControlClient(
   return { kind, at, ask };
 }
 
-/** What a daemon answered. Its texts come from outside: show them through `plain`. */
+/** What a daemon answered. No text of `said` and `error` steers the terminal; `text` is as it came. */
 export type Answer = Awaited<ReturnType<typeof receive>>;
 
 async function receive(outgoing: ClientRequest) {
@@ -58,7 +58,8 @@ async function receive(outgoing: ClientRequest) {
   const bytes = await readAtMost(incoming, MOST_BYTES);
   if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
   const text = bytes.toString('utf8');
-  const json = attempt<unknown>(() => JSON.parse(text), null);
+  const clean = (_key: string, value: unknown) => (typeof value === 'string' ? plain(value) : value);
+  const json = attempt<unknown>(() => JSON.parse(text, clean), null);
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
   /** The JSON object that the text is; null where it is none, or tells an error. */
   const said = isRecord(json) && error === null ? json : null;
@@ -103,7 +104,7 @@ function explain(error: unknown, address: Place['address'], doubt: string): stri
 
 export function refusal({ status, error }: Answer, at: string): CommandError {
   if (typeof error?.['message'] !== 'string') return notOurs(status, at);
-  const said = plain(error['message']);
+  const said = error['message'];
   // A path that the daemon does not know is nothing that the user wrote.
   if ([400, 404, 413].includes(status) && error['code'] !== 'unknown_path') return misuse(said);
   const named = 'is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile';
@@ -121,7 +122,7 @@ export const notOurs = (status: number, at: string) =>
     `what answers at ${at} is no killswitchd daemon, or its other listener (HTTP ${status}): commands go to control.listen, the page is at web.listen`,
   );
 
-/** The texts of a list, fit to be shown; none where it is no list. */
+/** The texts of a list; none where it is no list. */
 export function textsOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string').map(plain) : [];
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 }

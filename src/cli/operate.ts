@@ -4,7 +4,7 @@ import type { CommandName } from '../core/events.ts';
 import { sayCount } from '../operator/page-words.ts';
 import { LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { isRecord, plain } from '../util/text.ts';
+import { isRecord } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import { type Answer, type ControlClient, createControlClient, refusal, textsOf } from './control-client.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
@@ -144,7 +144,7 @@ function readProgress(answer: Answer, at: string) {
     const state = states.find((known) => known === told['state']);
     if (state === undefined) throw unknownAnswer(at);
     const refused = told['refused'] === true;
-    return { market: String(told['market']), state, refused, says: plain(String(told['says'])) };
+    return { market: String(told['market']), state, refused, says: String(told['says']) };
   });
 }
 
@@ -236,7 +236,7 @@ async function changeLevel(named: string | undefined, flags: Flags, edge: Edge):
     throw misuse(`found ${describe(level)}; allowed: ${allowed}`);
   }
   const body = level === undefined ? {} : { level, ...bodyOf(flags) };
-  const inForce = plain(String(await order('/v1/log-level', body, 'level', flags, edge)));
+  const inForce = String(await order('/v1/log-level', body, 'level', flags, edge));
   const [usual, forNow] = ['until it is changed or the daemon ends', 'and then the configured one again'];
   const until = flags.for === undefined ? usual : `for ${flags.for}, ${forNow}`;
   edge.out(level === undefined ? inForce : `The log level is ${inForce} ${until}.`);

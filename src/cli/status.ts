@@ -16,7 +16,7 @@ import {
   toneOf,
 } from '../operator/page-words.ts';
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
-import { isoTime, plain } from '../util/text.ts';
+import { isoTime } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, onStop, pause } from './edge.ts';
@@ -60,9 +60,7 @@ export async function lookAt(client: ControlClient) {
   const isThere = (key: string) => Array.isArray(said?.[key]);
   const lists = ['markets', 'bots', 'bases', 'notReady', 'cancellations', 'whatAStopWouldDo'];
   if (status !== 200 || !lists.every(isThere)) throw refusal(answer, client.at);
-  // No text of the daemon may steer the terminal.
-  const clean = (_key: string, value: unknown) => (typeof value === 'string' ? plain(value) : value);
-  return { text, seen: JSON.parse(text, clean) as StatusDocument };
+  return { text, seen: said as unknown as StatusDocument };
 }
 
 /**
