@@ -91,9 +91,7 @@ export const misuse = (message: string) => new CommandError(EXIT.usage, message)
 /** What configuration or environment say cannot be used. */
 export const misconfigured = (message: string) => new CommandError(EXIT.config, message);
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
+export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** What is seen; `otherwise` where an error comes instead. */
 export function attempt<T>(look: () => T, otherwise: T): T {

@@ -21,7 +21,8 @@ const FILES: readonly (readonly [names: string, load: () => Promise<{ readonly r
   ['version', async () => ({ register: registerVersion })],
 ];
 
-const isCommand = (name: string) => FILES.some(([names]) => names.split(' ').includes(name));
+const filesOf = (name: string) => FILES.filter(([names]) => names.split(' ').includes(name));
+const isCommand = (name: string) => filesOf(name).length > 0;
 
 /** What to write instead, where an error is a common slip. */
 function hintOf(error: string, argv: readonly string[]): string {
@@ -40,10 +41,9 @@ function hintOf(error: string, argv: readonly string[]): string {
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
 export async function runProgram(argv: readonly string[], edge: Edge): Promise<void> {
   const [, , name = '', topic = ''] = argv;
-  const named = FILES.filter(([names]) => names.split(' ').includes(name));
+  const named = filesOf(name);
   const called = named.length === 0 ? 'killswitchd' : `killswitchd ${name}`;
-  const hint = (error: string) => hintOf(error, argv);
-  const program = await buildProgram(edge, called, named.length === 0 ? FILES : named, hint);
+  const program = await buildProgram(edge, named.length === 0 ? FILES : named, called, argv);
   try {
     // The library's help on what it does not know is all of its help, and no word about that.
     const isUnknown = name === 'help' && /^\w/.test(topic) && !isCommand(topic);
@@ -51,20 +51,14 @@ export async function runProgram(argv: readonly string[], edge: Edge): Promise<v
   } catch (error) {
     if (error instanceof CommanderError) edge.finish(error.exitCode === 0 ? EXIT.ok : EXIT.usage);
     else if (error instanceof CommandError) {
-      const lines = error.message === '' ? [] : error.message.split('\n');
-      for (const line of lines) edge.err(`${called}: ${line}`);
+      for (const line of error.message.split('\n')) if (line !== '') edge.err(`${called}: ${line}`);
       edge.finish(error.exitCode);
     } else throw error;
   }
 }
 
-/** The program with the commands of these files. `called` is what its errors begin with, and `hint` follows them. */
-async function buildProgram(
-  edge: Edge,
-  called = 'killswitchd',
-  files = FILES,
-  hint: (error: string) => string = () => '',
-): Promise<Command> {
+/** The program with the commands of these files. Its errors begin with `called`, and end with a hint for `argv`. */
+async function buildProgram(edge: Edge, files = FILES, called = 'killswitchd', argv: readonly string[] = []) {
   const program = new Command('killswitchd')
     .description("Keeps an exchange's kill-switch timers armed for exactly as long as a trading bot lives.")
     .version(VERSION)
@@ -77,7 +71,7 @@ async function buildProgram(
       outputError: (text, write) =>
         write(
           text.replace(/^error: /, `${called}: `).replace(/(unknown option '[^=']*)=.*'$/m, "$1'") +
-            hint(text),
+            hintOf(text, argv),
         ),
     })
     .exitOverride();
