@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { describe } from '../config/problem.ts';
-import type { CommandName } from '../core/events.ts';
+import type { CommandName, Progress } from '../core/events.ts';
 import { sayCount } from '../operator/page-words.ts';
 import { LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
@@ -131,21 +131,14 @@ async function carryOut(client: ControlClient, path: string, body: Body, { scree
   }
 }
 
-/** How far one market has come with what was asked for. `refused`: by the exchange, the market, or the key. */
-type MarketProgress = ReturnType<typeof readProgress>[number];
-
 /** The markets of a reply; throws what the daemon says where it refused the order as a whole. */
 function readProgress(answer: Answer, at: string) {
   const markets = answer.said?.['markets'];
   if (!Array.isArray(markets)) throw refusal(answer, at);
-  const states = ['done', 'waiting', 'impossible'] as const;
-  return markets.map((entry: unknown) => {
-    const told = isRecord(entry) ? entry : {};
-    const state = states.find((known) => known === told['state']);
-    if (state === undefined) throw unknownAnswer(at);
-    const refused = told['refused'] === true;
-    return { market: String(told['market']), state, refused, says: String(told['says']) };
-  });
+  const states = ['done', 'waiting', 'impossible'];
+  const isKnown = (entry: unknown) => isRecord(entry) && states.includes(String(entry['state']));
+  if (!markets.every(isKnown)) throw unknownAnswer(at);
+  return markets as readonly Progress[];
 }
 
 const unknownAnswer = (at: string) =>
@@ -154,7 +147,7 @@ const unknownAnswer = (at: string) =>
 /** Prints a sentence per market, those that are not done last and on standard error, and counts them. Returns the exit code. */
 function reportProgress(
   what: CommandName | 'reload',
-  progress: readonly MarketProgress[],
+  progress: readonly Progress[],
   { json, wait }: Flags,
   edge: Edge,
 ): ExitCode {
@@ -163,7 +156,7 @@ function reportProgress(
     for (const { says } of done) edge.out(says);
     for (const { says } of [...waiting, ...impossible]) edge.err(says);
   }
-  const say = ({ length }: readonly MarketProgress[], words: string) => {
+  const say = ({ length }: readonly Progress[], words: string) => {
     if (length > 0)
       edge.err(`killswitchd ${what}: ${length} of ${sayCount(progress.length, 'market')} ${words}`);
   };
@@ -171,7 +164,7 @@ function reportProgress(
   const isReload = what === 'reload';
   say(impossible, isReload ? 'not guarded; the configuration is in force' : 'not done: see why above');
   // A market that cannot be armed before its bot beats is no fault of a reload.
-  if (impossible.some(({ refused }) => refused || !isReload)) return EXIT.unreachable;
+  if (impossible.some(({ refused }) => refused === true || !isReload)) return EXIT.unreachable;
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
@@ -194,7 +187,6 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   const client = await connect(flags, edge);
   const answer = await carryOut(client, '/v1/reload', body, edge);
   const { said, error } = answer;
-  const tell = flags.json === true ? () => {} : edge.out;
   if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
     const rejected = 'the configuration was not taken over; nothing was changed';
@@ -203,23 +195,21 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   if (said === null) throw refusal(answer, client.at);
   const isApplied = said['result'] === 'applied';
   if (!isApplied && said['result'] !== 'unchanged') throw unknownAnswer(client.at);
-  tell(
-    isApplied
-      ? 'The new configuration is in force.'
-      : 'Nothing has changed: the configuration in force stays.',
-  );
   const kinds = { added: 'Added', removed: 'Removed', moved: 'Moved to another shard', changed: 'Changed' };
   const changes = Object.entries(kinds).flatMap(([key, what]) => {
-    const markets = isApplied ? textsOf(said[key]) : [];
+    const markets = textsOf(said[key]);
     return markets.length === 0 ? [] : `${what}: ${nameMarkets(markets)}.`;
   });
-  for (const change of changes) tell(change);
-  if (isApplied && changes.length === 0) tell('Its markets are the same.');
+  if (changes.length === 0) changes.push('Its markets are the same.');
+  const told = isApplied
+    ? ['The new configuration is in force.', ...changes]
+    : ['Nothing has changed: the configuration in force stays.'];
+  if (flags.json !== true) for (const line of told) edge.out(line);
   const progress = isApplied && Array.isArray(said['markets']) ? readProgress(answer, client.at) : [];
   const code = reportProgress('reload', progress, flags, edge);
   // The exchange may refuse markets that have not changed, of which nothing was said yet.
-  const told = new Set(progress.map(({ market }) => market));
-  const others = textsOf(said['refused']).filter((market) => !told.has(market));
+  const named = new Set(progress.map(({ market }) => market));
+  const others = textsOf(said['refused']).filter((market) => !named.has(market));
   if (others.length === 0) return edge.finish(code);
   const refused = `the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`;
   edge.err(`killswitchd reload: ${refused}`);
