@@ -36,10 +36,7 @@ interface BotEnd {
 export const exitCodeOf = ({ code, signal }: BotEnd, { signalNumbers }: Edge) =>
   code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
 
-/**
- * Why the program cannot be started, as far as can be seen before it is tried; null where nothing stands against it.
- * Looks where the system will look: in PATH, or at the path itself where it has a slash.
- */
+/** Why the program cannot be started, as far as is seen where the system will look for it; null where nothing is. */
 export function findObstacle(program: string, path: string | undefined) {
   if (program === '') return cannotStart(NOT_FOUND, 'its name is empty');
   const isPath = program.includes('/');
@@ -198,10 +195,7 @@ const RUNNERS = 'npm npx pnpm yarn nodemon uv conda timeout flock sudo su runuse
 /** A signal ends a shell, and not what the shell has started. */
 const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(program));
 
-/**
- * The name of a program that stays between this process and the bot, so that its life says nothing of the bot's; null
- * for a bot that is started itself, and for a shell that makes way for it: `sh -c 'exec bot'`.
- */
+/** A program that stays between this process and the bot; null for none, and for `sh -c 'exec bot'`, which makes way. */
 export function findWrapper(command: readonly string[]): string | null {
   const name = basename(command[0] ?? '');
   if (RUNNERS.includes(name)) return name;

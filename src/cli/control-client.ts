@@ -26,10 +26,7 @@ export function createControlClient(
     'user-agent': `killswitchd (${sender})`,
     ...(token !== null && { authorization: `Bearer ${token}` }),
   };
-  /**
-   * Sends the body, or asks without one. Any status is an answer; rejects with a `CommandError` where there is none. Each
-   * has a connection of its own.
-   */
+  /** Sends the body, or asks without one, over a new connection. Any status is an answer; throws where there is none. */
   async function ask(path: string, withinMs: number, body?: object): Promise<Answer> {
     const isOrder = body !== undefined;
     const headers = isOrder ? { ...usual, 'content-type': 'application/json' } : usual;

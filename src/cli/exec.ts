@@ -50,10 +50,7 @@ type Run = Life & { bot: BotProcess | null };
 const describeOrphan = (bot: BotProcess | null) =>
   bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
 
-/**
- * A bot that has never run leaves its timers to fire: its orders may be those of a life before. Where a stop is to
- * delete them, that is no clean one.
- */
+/** Before the bot runs, timers are left to fire: orders may be older. That is no clean stop where it is to delete them. */
 const codeWithoutBot = ({ length }: readonly LeftArmed[], daemon: Daemon) =>
   length > 0 && daemon.config().shutdown.policy === 'delete' ? EXIT.unconfirmed : EXIT.ok;
 

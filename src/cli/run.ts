@@ -49,7 +49,6 @@ function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
   return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-type Logger = Daemon['log']['logger'];
 /** How long last words wait for a slow reader of the log. */
 const FLUSH_MS = 500;
 
@@ -69,7 +68,7 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
   /** Null before the stop. */
   let codeOf: CodeOf | null = null;
   /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
-  const exitSaying = (code: ExitCode, words: string, tell: (logger: Logger) => void) => {
+  const exitSaying = (code: ExitCode, words: string, tell: (logger: Daemon['log']['logger']) => void) => {
     const exit = () => edge.exitNow(code);
     if (running === null) {
       edge.err(words);
@@ -104,10 +103,7 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
       edge.exitNow(codeOf(left, running));
       return true;
     },
-    /**
-     * Starts the daemon; where an address cannot be bound, says so and ends with 78. Listen to signals before: a process
-     * that is PID 1 loses every signal that it has no handler for.
-     */
+    /** Starts the daemon, or ends with 78. Listen to signals before: PID 1 loses those that it has no handler for. */
     async start(options: Omit<DaemonOptions, 'clock' | 'nodeVersion' | 'manager'>): Promise<void> {
       const { clock, nodeVersion } = edge;
       try {

@@ -16,10 +16,7 @@ const COLOUR = /(\p{Cc}\[\d+m)/gu;
 /** A column of a table: its title, its place, and what it says of a row in which tone. */
 export type Column<Row> = readonly [
   title: string,
-  /**
-   * `keep`: the higher, the longer it stays where the width does not do for all; left out: always. `cut`: its texts may
-   * be cut for that.
-   */
+  /** `keep`: the higher, the longer it stays in a narrow table; left out: always. `cut`: its texts may be cut for that. */
   shape: { readonly right?: boolean; readonly keep?: number; readonly cut?: boolean },
   textOf: (row: Row) => string,
   toneOf?: (row: Row) => Tone | null,
