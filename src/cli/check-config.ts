@@ -115,16 +115,14 @@ function toText(config: Config, report: Report, isRight: boolean): string[] {
   const { host, markets, warnings, roundTripMs, roundTripMeasured, renewalsCarried } = report;
   const how = roundTripMeasured ? ', as measured' : ', which is assumed; --live measures it';
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
+  const tooFew =
+    'FEWER THAN THREE RENEWALS FIT INTO EACH TIMEOUT: not all that are needed can be carried, see the warnings.';
   const ofShard = `Shard ${shard.index} of ${shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`;
   const listen = (addresses: Config['web']['listen']) =>
     addresses.map(({ text }) => text).join(', ') || 'none';
   return [
     `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 && renewalsCarried ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
-    ...(renewalsCarried
-      ? []
-      : [
-          'FEWER THAN THREE RENEWALS FIT INTO EACH TIMEOUT: not all that are needed can be carried, see the warnings.',
-        ]),
+    ...(renewalsCarried ? [] : [tooFew]),
     ...host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...(exchange.nonce === 'window' ? [] : [describePace(roundTripMs, how)]),

@@ -54,9 +54,7 @@ async function demonstrate(edge: Edge): Promise<void> {
   );
   try {
     stage = await setStage(edge, timeline, () => interruptedBy !== null || edge.readerGone());
-    const told = stage;
-    const forget = told.exchange.exchange.log.subscribe((event) => narrate(event, told));
-    await tellStory(told).finally(forget);
+    await tellStory(stage);
     await stage.end();
     timeline.title(
       'That was all. Next, your own bot: the clients for Python, Node and shell are in clients and config/clients; start it with',
@@ -196,6 +194,7 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
   let bot: ReturnType<typeof startDemoBot> | null = null;
   let ending: Promise<unknown> | null = null;
   const endAll = async () => {
+    endNarration();
     bot?.child.kill('SIGKILL');
     await bot?.ended;
     // A timer of a bot that was just killed is not deleted, and the exchange ends with its timers.
@@ -236,6 +235,7 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     /** Ends the bot, whatever it does, and then everything else. Asking again joins the first end. */
     end: (): Promise<unknown> => (ending ??= endAll()),
   };
+  const endNarration = exchange.exchange.log.subscribe((event) => narrate(event, stage));
   return stage;
 }
 

@@ -31,15 +31,14 @@ const EVERY_MS = 1000;
 
 /** `status`: what the running daemon says of itself. Ends with 0 whatever that is. */
 export function register(program: Command, edge: Edge): void {
+  const all = new Option('--all', `all markets instead of the ${SHOWN} worst of a longer list`);
   addReadingFlags(
     program
       .command('status')
       .description('show what the running daemon does: every market, its timer, and what a stop would do')
       .option('--json', 'the status document as JSON')
       .option('--watch', 'go on until Ctrl-C: redraw every second on a terminal, else a line per change')
-      .addOption(
-        new Option('--all', `all markets instead of the ${SHOWN} worst of a longer list`).conflicts('watch'),
-      ),
+      .addOption(all.conflicts('watch')),
   ).action(async (flags: Flags) => {
     const client = createControlClient(await findReadable(flags, edge.env), edge);
     if (flags.watch === true) return watch(client, flags, edge);
