@@ -48,7 +48,7 @@ export function addReadingFlags(command: Command): Command {
  */
 export async function findControl(flags: ControlFlags, env: Edge['env'], sockets = USUAL_SOCKETS) {
   const said = readSaid(flags, env);
-  const address = await said.control();
+  const address = await said.address('control');
   if (address === null)
     throw misconfigured(
       `${said.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
@@ -62,17 +62,15 @@ export async function findControl(flags: ControlFlags, env: Edge['env'], sockets
 
 /** Where to ask what a daemon does: at `web`, else at a control listener that is named, else at the web listener. */
 export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
-  const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
-  const named = check('web', '--web', flags.web);
-  if (named !== undefined) return web(named);
   const said = readSaid(flags, env);
-  const control = await said.control();
+  const control = flags.web === undefined ? await said.address('control') : null;
   if (control != null) return said.placeOf(control);
-  const address = await said.first('web');
+  const address = await said.address('web');
   const nobody = 'neither control.listen nor web.listen has an address, so that nobody can be asked';
   if (address === null) throw misconfigured(`${said.file}: ${nobody}`);
   const socket = address === undefined ? usualAddress(USUAL_SOCKETS) : null;
-  return socket === null ? web(address ?? USUAL_WEB) : said.placeOf(socket);
+  if (socket !== null) return said.placeOf(socket);
+  return { kind: 'web', address: address ?? USUAL_WEB, token: null };
 }
 
 const ANY_PORT = 'found port 0, which the daemon turns into any free one; its log says which: write that';
@@ -107,8 +105,8 @@ function usualAddress(folder: string): ListenAddress | null {
 }
 
 /** What command line, environment and configuration file say about the listeners of the daemon. */
-function readSaid(flags: ControlFlags, env: Edge['env']) {
-  if (flags.control === undefined) refuseUnknown(env);
+function readSaid(flags: ControlFlags & Given<'web'>, env: Edge['env']) {
+  if (flags.control === undefined && flags.web === undefined) refuseUnknown(env);
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
   /** A value of the file, which is undefined where it is not written, with its place; null without a file. */
@@ -119,18 +117,21 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
     const at = values[section];
     return { value: isRecord(at) ? at[key] : undefined, label: place([section, key]).label };
   };
-  /** The first address; null where the file has none; undefined where neither a variable nor a file says anything. */
-  const first = async (section: Listener): Promise<ListenAddress | null | undefined> => {
-    const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
-    const inVariable = check(section, name, env[name]?.split(',')[0]);
-    const listen = inVariable === undefined ? await written(section, 'listen') : null;
-    if (listen === null) return inVariable;
+  /** Where a listener is named, or else configured; null where the file has none; undefined where nothing says anything. */
+  const address = async (listener: Listener): Promise<ListenAddress | null | undefined> => {
+    const name = `KILLSWITCHD_${listener.toUpperCase()}`;
+    const given =
+      check(listener, `--${listener}`, flags[listener]) ??
+      check(listener, name, env[name]) ??
+      check(listener, `${name}_LISTEN`, env[`${name}_LISTEN`]?.split(',')[0]);
+    const listen = given === undefined ? await written(listener, 'listen') : null;
+    if (listen === null) return given;
     const { value, label } = listen;
-    if (value === undefined) return section === 'control' ? null : USUAL_WEB;
+    if (value === undefined) return listener === 'control' ? null : USUAL_WEB;
     const allowed = `allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`;
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string'))
       throw misconfigured(`${label}: found ${describe(value)}; ${allowed}`);
-    return check(section, label, value[0]) ?? null;
+    return check(listener, label, value[0]) ?? null;
   };
   /** The token never comes from the command line: everybody on the host can read that. */
   const readToken = async (): Promise<string | null> => {
@@ -142,12 +143,7 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
   };
   return {
     file,
-    first,
-    /** The control listener that is named, or else configured. */
-    control: async () =>
-      check('control', '--control', flags.control) ??
-      check('control', 'KILLSWITCHD_CONTROL', env['KILLSWITCHD_CONTROL']) ??
-      first('control'),
+    address,
     async placeOf(address: ListenAddress): Promise<Place> {
       return { kind: 'control', address, token: address.kind === 'unix' ? null : await readToken() };
     },
