@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { isRecord, plain } from '../util/text.ts';
+import { counted, isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
 import { CommandError, type Edge, EXIT, misuse, pause } from './edge.ts';
@@ -85,5 +85,6 @@ function whyNotByWeb({ status, text }: Answer, at: string): string | null {
 function listReasons(reasons: readonly string[], omitted = 0): string {
   if (reasons.length === 0) return 'it does not say why';
   const more = reasons.length + omitted - REASONS_SHOWN;
-  return reasons.slice(0, REASONS_SHOWN).join('; ') + (more > 0 ? `; and ${more} more reasons` : '');
+  const rest = more > 0 ? [`and ${counted(more, 'more reason')}`] : [];
+  return [...reasons.slice(0, REASONS_SHOWN), ...rest].join('; ');
 }

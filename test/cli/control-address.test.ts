@@ -202,6 +202,13 @@ describe('healthcheck', () => {
     expect(await check(`--control ${stuck.address}`)).toMatchObject(failing(69, still));
   });
 
+  it('says the first five reasons why it is not ready, and counts the others', async () => {
+    const notReady = Array.from({ length: 6 }, (_, index) => `reason ${index}`);
+    const { address } = await daemon(() => ({ json: { live: true, ready: false, notReady } }));
+    const says = /is not ready: reason 0; .*; reason 4; and 1 more reason$/;
+    expect(await check(`--ready --control ${address}`)).toMatchObject(failing(69, says));
+  });
+
   it('asks the web listener of a daemon that has no other', async () => {
     expect(await check(`--ready --web ${await webOf()}`)).toMatchObject(well('ready'));
     const markets = [sampleMarket({ state: 'arming', guaranteedMs: null })];
