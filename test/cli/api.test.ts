@@ -182,17 +182,12 @@ describe('api tells failures apart', () => {
   const paid = ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-3' }), ...failing];
   const [nonce, throttled] = [{ name: 'NonceError' }, { name: 'ThrottledError' }];
   const stale = { kind: 'stale-nonce' } as const;
+  const inUse = /; the nonce is stale, because another process uses the key, .*; nothing was changed$/;
   it.each<[number, readonly string[], RegExp, (object | undefined)?, Fault?]>([
     [64, small, /less than min amount.*refused what was asked with code 32, nothing was changed$/, tooLittle],
     [69, ['ping', '--base-url', 'http://127.0.0.1:1'], /ECONNREFUSED/],
     [69, arms, /HTTP 503.*; it may have been carried out all the same$/, maybe, html],
-    [
-      69,
-      paid,
-      /; the nonce is stale, because another process uses the key, .*; nothing was changed$/,
-      nonce,
-      stale,
-    ],
+    [69, paid, inUse, nonce, stale],
     [69, paid, /HTTP 429 .*; too many requests; nothing was changed$/, throttled, { ...html, status: 429 }],
     [70, ['miningPool'], /./, undefined, { kind: 'garbage' }],
     // The exchange counts in the other currency.
@@ -265,10 +260,7 @@ describe('api tells failures apart', () => {
 describe('api reads of a configuration file', () => {
   it.each([
     ['', /^killswitchd api: --config or KILLSWITCHD_CONFIG: found an empty text; allowed: /],
-    [
-      'exchange: { baseUrl: ["https://a.example"] }',
-      /:1:13 exchange\.baseUrl: unknown key.*mean baseUrls\?$/,
-    ],
+    ['exchange: { baseUrl: ["https://a.example"] }', /:1:13 exchange\.baseUrl: unknown key.*baseUrls\?$/],
   ])('what is wrong in %j, by its place, or whose name is empty', async (text, says) => {
     const file = text && fileWith(text);
     expect(await api(['ping', '--config', file], { env: {} })).toMatchObject(failingApi(78, says));

@@ -60,24 +60,16 @@ describe('where the daemon is', () => {
     await expect(find({})).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(none) });
   });
 
+  const misspelt = { KILLSWITCHD_CONTOL: 'unix:/k' };
+  const noFile = /^.*\/no.yaml: the configuration file does not exist\n.*--control/;
   const inFile = (text: string) => ['--config', fileWith(text, 'k.yaml')];
   it.each<[number, () => string[], Record<string, string>, RegExp]>([
     [64, () => ['--control', '/run/k'], {}, /--control: found "\/run\/k"; .*did you mean unix:\/run\/k\?/],
     [64, () => ['--control', '127.0.0.1:0'], {}, /--control: found port 0/],
-    [
-      78,
-      () => [],
-      { KILLSWITCHD_CONTOL: 'unix:/k' },
-      /CONTOL: unknown variable; did you mean KILLSWITCHD_CONTROL/,
-    ],
+    [78, () => [], misspelt, /CONTOL: unknown variable; did you mean KILLSWITCHD_CONTROL/],
     [78, () => [], { KILLSWITCHD_CONTROL: '' }, /KILLSWITCHD_CONTROL: found an empty text/],
     [78, () => [], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
-    [
-      78,
-      () => ['--config', '/no.yaml'],
-      {},
-      /^.*\/no.yaml: the configuration file does not exist\n.*--control/,
-    ],
+    [78, () => ['--config', '/no.yaml'], {}, noFile],
     [78, () => inFile('control: { listen: "unix:/k" }'), {}, /k\.yaml:1:12 .*"unix:\/k"; allowed: a list/],
     [78, () => inFile('control: { listen: [unix:a] }'), {}, /k\.yaml:1:12 control.listen: found "unix:a"/],
     [78, () => inFile('control: ['), {}, /k\.yaml:1:\d+: not valid YAML/],
