@@ -15,21 +15,18 @@ export function register(program: Command, edge: Edge): void {
     .action(async (flags: Flags) => {
       const loaded = loadFor(edge, flags, 'run');
       const life = createLife('run', edge);
-      stopOnSignals(life, edge);
+      const { daemon, stop, isStopping, endStopped, crash } = life;
+      onStop(edge, (signal) => {
+        if (endStopped()) return;
+        if (!isStopping()) return void stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
+        edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
+        edge.exitNow(EXIT.unconfirmed);
+      });
+      edge.onSignal('SIGHUP', () => {
+        daemon.then((started) => started.reload()).catch(crash);
+      });
       await life.start({ ...loaded, lookAtProcess: lookAtProc, terminal: edge.screen !== undefined });
     });
-}
-
-function stopOnSignals({ daemon, stop, isStopping, endStopped, crash }: Life, edge: Edge): void {
-  onStop(edge, (signal) => {
-    if (endStopped()) return;
-    if (!isStopping()) return void stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
-    edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
-    edge.exitNow(EXIT.unconfirmed);
-  });
-  edge.onSignal('SIGHUP', () => {
-    daemon.then((started) => started.reload()).catch(crash);
-  });
 }
 
 const UNHEARD =
