@@ -136,7 +136,8 @@ function readProgress(answer: Answer, at: string) {
   const markets = answer.said?.['markets'];
   if (!Array.isArray(markets)) throw refusal(answer, at);
   const states = ['done', 'waiting', 'impossible'];
-  const isKnown = (entry: unknown) => isRecord(entry) && states.includes(String(entry['state']));
+  const isKnown = (entry: unknown) =>
+    isRecord(entry) && states.includes(String(entry['state'])) && typeof entry['says'] === 'string';
   if (!markets.every(isKnown)) throw unknownAnswer(at);
   return markets as readonly Progress[];
 }
