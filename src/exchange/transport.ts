@@ -20,8 +20,6 @@ export interface TransportOptions {
 interface Connection {
   readonly client: Client;
   readonly dialler: ReturnType<typeof createDialler>;
-  /** How many requests had been written to this origin when something was last heard over this connection. */
-  heardAt: number;
   /** When a request over it ended well last, monotonic. */
   heardAtMs: number;
 }
@@ -37,8 +35,6 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     open: new Set<Connection>(),
     idle: new Array<Connection>(),
     inFlight: new Set<Attempt>(),
-    /** Requests written so far: the order of writes and answers. */
-    written: 0,
   };
 }
 type Pool = ReturnType<typeof createPool>;
@@ -51,8 +47,8 @@ interface Attempt {
   readonly done: (result: WireResult) => void;
   connection: Connection;
   settled: boolean;
-  /** Its number among the writes of the pool; null before its first byte. */
-  writtenAs: number | null;
+  /** When it was written, monotonic; null before its first byte. */
+  writtenAtMs: number | null;
   /** Of the answer; null before its head has arrived. */
   status: number | null;
   cancelLifetime: Cancel;
@@ -101,7 +97,7 @@ export function createTransport(options: TransportOptions): Transport {
         // Whoever asks has counted how many may be under way: no request waits for the connection of another one.
         connection: idleFor(pool, request) ?? open(pool),
         settled: false,
-        writtenAs: null,
+        writtenAtMs: null,
         status: null,
         cancelLifetime: () => undefined,
       };
@@ -141,12 +137,7 @@ function open(pool: Pool): Connection {
     // Closes a connection this long before the server said that it would.
     keepAliveTimeoutThreshold: 1000,
   });
-  const connection: Connection = {
-    client,
-    dialler,
-    heardAt: pool.written,
-    heardAtMs: Number.NEGATIVE_INFINITY,
-  };
+  const connection: Connection = { client, dialler, heardAtMs: Number.NEGATIVE_INFINITY };
   pool.open.add(connection);
   client.on('disconnect', () => {
     if (pool.idle.includes(connection)) void end(pool, connection);
@@ -154,16 +145,15 @@ function open(pool: Pool): Connection {
   return connection;
 }
 
-function end({ open, idle }: Pool, connection: Connection): Promise<void> {
-  open.delete(connection);
-  remove(idle, connection);
+function end(pool: Pool, connection: Connection): Promise<void> {
+  pool.open.delete(connection);
+  pool.idle = pool.idle.filter((other) => other !== connection);
   connection.dialler.reset();
   return connection.client.destroy();
 }
 
 /** Takes a connection back whose request ended well. */
 function release(pool: Pool, connection: Connection): void {
-  connection.heardAt = pool.written;
   connection.heardAtMs = pool.clock.now().monoMs;
   if (pool.idle.length < pool.limit) pool.idle.push(connection);
   else void end(pool, connection);
@@ -171,18 +161,13 @@ function release(pool: Pool, connection: Connection): void {
 
 /**
  * Ends a connection. After a time-out it takes along every idle one over which nothing was heard since the request was
- * written (`unheardSince`): what swallowed this request may swallow the next one on any of them. One that has answered
- * since is well, however slow the exchange is.
+ * written: what swallowed this request may swallow the next one on any of them. One that has answered since is well,
+ * however slow the exchange is.
  */
-function discard(pool: Pool, connection: Connection, unheardSince: number | null): void {
+function discard(pool: Pool, connection: Connection, unheardSinceMs: number | null): void {
   void end(pool, connection);
-  const unheard = pool.idle.filter(({ heardAt }) => heardAt < (unheardSince ?? 0));
-  for (const old of unheard) void end(pool, old);
-}
-
-function remove<T>(list: T[], item: T): void {
-  const place = list.indexOf(item);
-  if (place !== -1) list.splice(place, 1);
+  if (unheardSinceMs === null) return;
+  for (const old of pool.idle) if (old.heardAtMs < unheardSinceMs) void end(pool, old);
 }
 
 const NOT_SENT: WireResult = {
@@ -225,13 +210,13 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
   attempt.cancelLifetime();
   // In a turn of its own: undici would swallow what `done` throws, and the caller may not be called back at once.
   queueMicrotask(() => {
-    const { pool, request, connection, writtenAs, done } = attempt;
+    const { pool, request, connection, writtenAtMs, done } = attempt;
     const isAnswer = result.kind === 'response' && request.isAnswer?.(result) !== false;
     const hasCome = result.kind === 'response' || result.reason === 'parse';
     if (hasCome) connection.dialler.answered(isAnswer);
     const timedOut = result.kind === 'failed' && result.reason === 'timeout';
     if (isReusable && (isAnswer || result === NOT_SENT)) release(pool, connection);
-    else discard(pool, connection, timedOut ? writtenAs : null);
+    else discard(pool, connection, timedOut ? writtenAtMs : null);
     pool.inFlight.delete(attempt);
     done(result);
   });
@@ -239,17 +224,17 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
 
 /** Whether it may have been applied is whether its first byte was written. */
 function fail(attempt: Attempt, reason: FailureReason, detail: string, cause?: unknown): void {
-  const { writtenAs, status } = attempt;
+  const { writtenAtMs, status } = attempt;
   const head = reason === 'parse' && status !== null ? { status } : {};
-  settle(attempt, { kind: 'failed', reason, detail, maybeApplied: writtenAs !== null, ...head, cause });
+  settle(attempt, { kind: 'failed', reason, detail, maybeApplied: writtenAtMs !== null, ...head, cause });
 }
 
 function giveUp(attempt: Attempt, reason: 'timeout' | 'aborted'): void {
   fail(attempt, reason, `given up while waiting for ${waitingFor(attempt)}`);
 }
 
-function waitingFor({ writtenAs, status }: Attempt): string {
-  if (writtenAs === null) return 'the connection to open';
+function waitingFor({ writtenAtMs, status }: Attempt): string {
+  if (writtenAtMs === null) return 'the connection to open';
   return status === null ? 'an answer' : 'the end of the answer';
 }
 
@@ -263,10 +248,9 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
     // undici writes the request right after this call returns, in the same synchronous step.
     onRequestStart(controller) {
       if (!attempt.settled && mayWrite()) {
-        pool.written += 1;
-        attempt.writtenAs = pool.written;
-        attempt.connection.dialler.expectAnswer();
         const { clock, requestLifetimeMs } = pool;
+        attempt.writtenAtMs = clock.now().monoMs;
+        attempt.connection.dialler.expectAnswer();
         if (requestLifetimeMs !== undefined)
           attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
         return;
@@ -307,7 +291,7 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
 function failBy(attempt: Attempt, error: NodeJS.ErrnoException): void {
   const { code, message } = error;
   const detail = code === undefined || message.includes(code) ? message : `${code}: ${message}`;
-  if (attempt.writtenAs === null) fail(attempt, 'aborted', detail, error);
+  if (attempt.writtenAtMs === null) fail(attempt, 'aborted', detail, error);
   // Without its cause: there undici keeps what it could not parse, which may repeat the request.
   else if (attempt.status !== null || BROKEN.some((kind) => error instanceof kind))
     fail(attempt, 'parse', `the answer broke off or is not HTTP: ${detail}`);
