@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type FailureReason, ORDER_TYPES, type Outcome, type ServerTimer } from '../core/events.ts';
 import { isRecord, type Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
@@ -220,8 +221,8 @@ export function classifySync(result: WireResult, asked: Asked, redact: Redact): 
 }
 
 type PingVerdict =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly reason: FailureReason; readonly detail: string };
+  | { readonly kind: 'answered' }
+  | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string };
 
 function reasonOfStatus(status: number): FailureReason {
   if (status >= 500) return 'http_5xx';
@@ -231,12 +232,13 @@ function reasonOfStatus(status: number): FailureReason {
 
 /** What became of a ping: anything but 2xx with `["pong"]` is a failure. */
 export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
-  if (result.kind === 'failed') return { ok: false, reason: result.reason, detail: redact(result.detail) };
+  const { kind } = result;
+  if (kind === 'failed') return { kind, reason: result.reason, detail: redact(result.detail) };
   const value = parseBody(result.body);
   const succeeded = isSuccess(result.status);
-  if (succeeded && Array.isArray(value) && value.length === 1 && value[0] === 'pong') return { ok: true };
+  if (succeeded && isDeepStrictEqual(value, ['pong'])) return { kind: 'answered' };
   const detail = `${describeResponse(result, value)}${succeeded ? ', expected ["pong"]' : ''}`;
-  return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };
+  return { kind: 'failed', reason: reasonOfStatus(result.status), detail: redact(detail) };
 }
 
 /**

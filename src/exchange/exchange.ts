@@ -11,7 +11,6 @@ import {
   createServerClock,
   encodePayload,
   type NonceMode,
-  type NonceSource,
   secretFlaw,
   signPayload,
 } from './sign.ts';
@@ -40,13 +39,6 @@ interface Judged {
 }
 
 export type Session = ReturnType<typeof createSession>;
-
-export interface SessionOptions
-  extends Pick<ExchangeOptions, 'clock' | 'credentials' | 'hidden' | 'nonce' | 'userAgent'> {
-  readonly transport: Transport;
-  /** Replaces the source of nonces, for a simulation. */
-  readonly nonces?: NonceSource;
-}
 
 interface Signed extends WireContent {
   readonly nonce: string | null;
@@ -116,10 +108,12 @@ function dateOf(result: WireResult): number | null {
 }
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
-export function createSession(options: SessionOptions) {
+export function createSession(
+  options: Omit<ExchangeOptions, 'bases' | 'transport'> & { readonly transport: Transport },
+) {
   const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
-  const nonces = options.nonces ?? createNonceSource(mode, serverClock);
+  const nonces = createNonceSource(mode, serverClock);
   const window = mode === 'window' && { nonceWindow: true };
 
   /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
@@ -204,7 +198,7 @@ export function startSync(
 const BACKOFF = { retries: 1, minTimeout: 50, maxTimeout: 100, randomize: true, unref: true } as const;
 
 /** The first attempt may use half of the time, so that a second one on a fresh connection still fits. */
-const FIRST_SHARE = 0.5;
+export const FIRST_SHARE = 0.5;
 
 /**
  * Pings one base address, with one retry over a fresh connection: a lost keep-alive connection is no exchange that is
@@ -227,14 +221,10 @@ export function startPing(
     return new Promise((resolve, reject) => {
       const sentMs = clock.now().monoMs;
       const delivery = { base, fresh: number > 1, mayWrite: () => !signal.aborted };
-      const judge = (wire: WireResult, hide: Redact) => {
-        const result = classifyPing(wire, hide);
-        return { kind: result.ok ? 'answered' : 'failed', result };
-      };
-      const cancel = session.call(ping, {}, delivery, judge, ({ result }) => {
+      const cancel = session.call(ping, {}, delivery, classifyPing, (verdict) => {
         cancelShare();
-        if (result.ok) resolve(clock.now().monoMs - sentMs);
-        else reject(new NetworkError(result.detail, result.reason));
+        if (verdict.kind === 'answered') resolve(clock.now().monoMs - sentMs);
+        else reject(new NetworkError(verdict.detail, verdict.reason));
       });
       const cancelShare = number > 1 ? () => undefined : clock.after(timeoutMs * FIRST_SHARE, cancel);
       signal.addEventListener('abort', cancel);

@@ -131,13 +131,13 @@ test.each(['timeout', 'network', 'dns', 'tls', 'aborted'] as const)(
 );
 
 test.each<[number, unknown, object]>([
-  [200, ['pong'], { ok: true }],
-  [200, [], { ok: false, reason: 'parse' }],
-  [200, 'pong', { ok: false, reason: 'parse' }],
-  [302, ['pong'], { ok: false, reason: 'parse' }],
-  [503, '<html>', { ok: false, reason: 'http_5xx' }],
-  [429, '<html>', { ok: false, reason: 'rate_limited' }],
-  [403, '<html>', { ok: false, reason: 'auth' }],
+  [200, ['pong'], { kind: 'answered' }],
+  [200, [], { kind: 'failed', reason: 'parse' }],
+  [200, 'pong', { kind: 'failed', reason: 'parse' }],
+  [302, ['pong'], { kind: 'failed', reason: 'parse' }],
+  [503, '<html>', { kind: 'failed', reason: 'http_5xx' }],
+  [429, '<html>', { kind: 'failed', reason: 'rate_limited' }],
+  [403, '<html>', { kind: 'failed', reason: 'auth' }],
 ])('a ping is good only with pong: %i with %j', (status, body, expected) => {
   expect(classifyPing(answer(status, body), tidy)).toMatchObject(expected);
 });
