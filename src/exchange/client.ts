@@ -2,7 +2,7 @@ import type { ServerTimer } from '../core/events.ts';
 import { type Call, type CallOptions, checkPace, checkTimeout, createCaller } from './call.ts';
 import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
 import { CredentialError } from './errors.ts';
-import { createAccess, type ExchangeOptions } from './exchange.ts';
+import { createAccess, type ExchangeOptions, FIRST_SHARE } from './exchange.ts';
 import { createLimits } from './limits.ts';
 import { fieldsOf, type Limit, OPERATIONS, type OperationName, syncKillSwitch } from './operations.ts';
 import type {
@@ -86,9 +86,6 @@ export interface Client {
 
 const TIMEOUT_MS = 10_000;
 
-/** The first attempt of a ping may use half of the time, so that a second one on a fresh connection still fits. */
-const PING_SHARE = 0.5;
-
 /** The access token of the call, or of the client. */
 function tokenOf(call: OrderHistoryOptions, client: ClientOptions): string {
   if (call.accessToken !== undefined) return checkAccessToken(call.accessToken);
@@ -167,7 +164,7 @@ export function createClient(given: ClientOptions): Client {
     createNewAddress: async (request, options = {}) =>
       (await ask('createNewAddress', checkArguments('createNewAddress', request), options)).value,
     miningPool: async (options = {}) => (await ask('miningPool', {}, options)).value,
-    ping: async (options = {}) => (await ask('ping', {}, options, { firstShare: PING_SHARE })).latencyMs,
+    ping: async (options = {}) => (await ask('ping', {}, options, { firstShare: FIRST_SHARE })).latencyMs,
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -197,7 +197,7 @@ export function startSync(
 /** One repetition after 0.05 to 0.1 s. */
 const BACKOFF = { retries: 1, minTimeout: 50, maxTimeout: 100, randomize: true, unref: true } as const;
 
-/** The first attempt may use half of the time, so that a second one on a fresh connection still fits. */
+/** The first attempt of a ping may use half of the time, so that a second one on a fresh connection still fits. */
 export const FIRST_SHARE = 0.5;
 
 /**
