@@ -1,15 +1,20 @@
 import pRetry from 'p-retry';
 import type { Redact } from '../util/text.ts';
-import type { Reply } from './classify.ts';
+import type { Rejection, Reply } from './classify.ts';
 import {
   ApiError,
+  CredentialError,
   type Lookup,
   NetworkError,
   NonceError,
+  NotFoundError,
+  ProtocolError,
+  PublicRefusedError,
+  RefusedError,
   ServerError,
   ThrottledError,
   TimeoutError,
-  toError,
+  UnauthorisedError,
   UnknownOutcomeError,
 } from './errors.ts';
 import type { Access } from './exchange.ts';
@@ -75,6 +80,30 @@ export function checkPace(connections: number, nonce: NonceMode, budget: Limit =
   throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
 }
 
+/** The error class of a failed outcome. What could only read has changed nothing. */
+function toError(failure: Rejection, { effect }: Operation): ApiError {
+  const { kind, detail, fields = {}, status = null, cause } = failure;
+  if (kind === 'unauthorised') return new UnauthorisedError(detail, failure.status);
+  if (kind === 'refused') return new RefusedError(detail, failure.code, fields, status);
+  if (kind === 'nonce') return new NonceError(detail, { status });
+  if (kind === 'throttled') return new ThrottledError(detail, { status });
+  const isOpen = kind === 'protocol' || failure.maybeApplied;
+  const options = { maybeApplied: isOpen && effect !== 'reads', status, cause };
+  if (kind === 'protocol') return new ProtocolError(detail, options);
+  const { reason, code, params } = failure;
+  // Whose page it is makes no difference to a program: the request was turned away.
+  if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
+  if (status === 404) return new NotFoundError(detail, options);
+  if (params !== undefined) return new PublicRefusedError(detail, params, status);
+  // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
+  if (code !== undefined && !isOpen) return new RefusedError(detail, code, fields, status);
+  if (reason === 'timeout') return new TimeoutError(detail, options);
+  if (reason === 'http_5xx') return new ServerError(detail, options);
+  if (reason === 'parse' || reason === 'validation') return new ProtocolError(detail, options);
+  if (reason === 'auth') return new CredentialError(detail, options);
+  return new NetworkError(detail, reason, options);
+}
+
 /** One attempt of a call, which is given up at `untilMs` of monotonic time. */
 function attemptOnce<T>(
   { session, clock }: Access,
@@ -91,7 +120,7 @@ function attemptOnce<T>(
       ignore();
       if (reply.kind === 'answered')
         return resolve({ value: reply.value, latencyMs: clock.now().monoMs - sentMs });
-      const error = toError(reply);
+      const error = toError(reply, operation);
       const gaveUp =
         error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'aborted');
       return reject((gaveUp ? withdrawn(signal, error.maybeApplied) : null) ?? error);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type FailureReason, ORDER_TYPES, type Outcome, type ServerTimer } from '../core/events.ts';
 import { isRecord, type Redact } from '../util/text.ts';
-import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
+import type { KillSwitchArguments, Operation } from './operations.ts';
 import type { WireFailure, WireHeaders, WireResponse, WireResult } from './wire.ts';
 
 /** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
@@ -74,8 +74,6 @@ export type Rejection = Exclude<Outcome, Success> & {
   readonly status?: number | null;
   /** `params` of the error object of a public endpoint. */
   readonly params?: readonly unknown[];
-  /** True where the request could only read: whether it was carried out is all the same. */
-  readonly harmless?: boolean;
 };
 
 /** What became of a kill-switch request. */
@@ -296,12 +294,12 @@ function judgeReply<T>(
   return (isPublicError && (status === 400 || status === 422) ? refusalIn(value, detail) : null) ?? rejection;
 }
 
-function refusalOf(rejection: Rejection, result: WireResult, { effect }: Judged): Rejection {
+function refusalOf(rejection: Rejection, result: WireResult): Rejection {
   if (rejection.kind === 'unauthorised') return rejection;
   const { status = null } = result;
   const lacksFactor = status === PRECONDITION_FAILED && rejection.code !== undefined;
   const isDone = rejection.kind === 'transient' && lacksFactor ? { maybeApplied: false } : {};
-  return { ...rejection, ...isDone, status, harmless: effect === 'reads' };
+  return { ...rejection, ...isDone, status };
 }
 
 /**
@@ -317,7 +315,7 @@ export function classifyReply<T>(
 ): Reply<T> {
   const reply = result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
   if (reply.kind === 'answered') return reply;
-  return refusalOf(redacted(reply, redact), result, operation);
+  return refusalOf(redacted(reply, redact), result);
 }
 
 /** What became of a kill-switch request of the client. The value is null where the timer was deleted. */
@@ -328,6 +326,6 @@ export function classifyTimer(
 ): Reply<ServerTimer | null> {
   const verdict = judgeSync(result, asked);
   if (verdict.kind === 'deleted') return { kind: 'answered', value: null };
-  if (verdict.kind !== 'applied') return refusalOf(redacted(verdict, redact), result, syncKillSwitch);
+  if (verdict.kind !== 'applied') return refusalOf(redacted(verdict, redact), result);
   return { kind: 'answered', value: verdict.timer, timer: verdict.timer };
 }

@@ -1,6 +1,5 @@
 import type { FailureReason } from '../core/events.ts';
 import { tidy } from '../util/text.ts';
-import type { Rejection } from './classify.ts';
 import type { Order, StockMarketOrderRequest } from './schemas.ts';
 
 export interface ApiErrorOptions {
@@ -212,31 +211,4 @@ export type ClientError =
 /** True for what a call of the client rejects with; a `switch` over its `name` then knows the fields of each. */
 export function isClientError(error: unknown): error is ClientError {
   return error instanceof ApiError || error instanceof ArgumentError;
-}
-
-function errorOfTransient(failure: Extract<Rejection, { kind: 'transient' }>): ApiError {
-  const { detail, reason, code, fields = {}, params, status = null, cause } = failure;
-  const options = { maybeApplied: failure.maybeApplied && failure.harmless !== true, status, cause };
-  // Whose page it is makes no difference to a program: the request was turned away.
-  if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
-  if (status === 404) return new NotFoundError(detail, options);
-  if (params !== undefined) return new PublicRefusedError(detail, params, status);
-  // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
-  if (code !== undefined && !failure.maybeApplied) return new RefusedError(detail, code, fields, status);
-  if (reason === 'timeout') return new TimeoutError(detail, options);
-  if (reason === 'http_5xx') return new ServerError(detail, options);
-  if (reason === 'parse' || reason === 'validation') return new ProtocolError(detail, options);
-  if (reason === 'auth') return new CredentialError(detail, options);
-  return new NetworkError(detail, reason, options);
-}
-
-/** The error class of a failed outcome. */
-export function toError(failure: Rejection): ApiError {
-  const { detail, status = null, cause } = failure;
-  if (failure.kind === 'transient') return errorOfTransient(failure);
-  if (failure.kind === 'unauthorised') return new UnauthorisedError(detail, failure.status);
-  if (failure.kind === 'refused') return new RefusedError(detail, failure.code, failure.fields ?? {}, status);
-  if (failure.kind === 'nonce') return new NonceError(detail, { status });
-  if (failure.kind === 'throttled') return new ThrottledError(detail, { status });
-  return new ProtocolError(detail, { maybeApplied: failure.harmless !== true, status, cause });
 }
