@@ -17,10 +17,10 @@ import {
   UnauthorisedError,
   UnknownOutcomeError,
 } from './errors.ts';
-import type { Access } from './exchange.ts';
+import type { Access, ExchangeOptions } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
 import { type Fields, type Limit, type Operation, syncKillSwitch } from './operations.ts';
-import { NONCE_MODES, type NonceMode } from './sign.ts';
+import { NONCE_MODES } from './sign.ts';
 import { breach, checkNames } from './validate.ts';
 import type { WireResult } from './wire.ts';
 
@@ -68,8 +68,13 @@ export function checkTimeout(timeoutMs: number): number {
   throw breach('timeoutMs', timeoutMs, `milliseconds greater than 0, at most ${LONGEST_MS}`);
 }
 
-/** Throws an ArgumentError where a client could not keep to them. */
-export function checkPace(connections: number, nonce: NonceMode, budget: Limit = syncKillSwitch.limit): void {
+/** Throws an ArgumentError where a client could not keep to them. `createAccess` checks the base addresses themselves. */
+export function checkOptions(options: ExchangeOptions & { readonly budget?: Limit | undefined }): void {
+  const { bases, userAgent = '', nonce, connections = 1, budget = syncKillSwitch.limit } = options;
+  if (!Array.isArray(bases) || bases.length === 0)
+    throw breach('bases', bases, 'a list of one base address or more');
+  if (/[^\x20-\x7e]/.test(userAgent))
+    throw breach('userAgent', userAgent, 'a text of ASCII characters on one line');
   if (!NONCE_MODES.includes(nonce)) throw breach('nonce', nonce, NONCE_MODES.join(', '));
   const { requests, windowMs } = syncKillSwitch.limit;
   if (!(Number.isInteger(connections) && connections > 0))

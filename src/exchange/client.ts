@@ -1,5 +1,5 @@
 import type { ServerTimer } from '../core/events.ts';
-import { type Call, type CallOptions, checkPace, checkTimeout, createCaller } from './call.ts';
+import { type Call, type CallOptions, checkOptions, checkTimeout, createCaller } from './call.ts';
 import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
 import { CredentialError } from './errors.ts';
 import { createAccess, type ExchangeOptions, FIRST_SHARE } from './exchange.ts';
@@ -118,7 +118,7 @@ function createAsk(call: ReturnType<typeof createCaller>) {
 export function createClient(given: ClientOptions): Client {
   const { clock, nonce, budget, connections = CONNECTIONS } = given;
   const timeoutMs = checkTimeout(given.timeoutMs ?? TIMEOUT_MS);
-  checkPace(connections, nonce, budget);
+  checkOptions(given);
   const access = createAccess(given);
   const limits = createLimits({ clock, nonce, budget, concurrent: connections });
   const call = createCaller(access, limits, timeoutMs);

@@ -15,7 +15,6 @@ import {
   signPayload,
 } from './sign.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
-import { breach } from './validate.ts';
 import type { Transport, WireContent, WireRequest, WireResponse, WireResult } from './wire.ts';
 
 export interface Credentials {
@@ -294,11 +293,7 @@ export type Access = ReturnType<typeof createAccess>;
  * `close` settles as failed with reason `aborted`. Throws an ArgumentError where a base address is not allowed.
  */
 export function createAccess(options: ExchangeOptions) {
-  const { clock, bases, allowPlainHttp = false, userAgent = '' } = options;
-  if (!Array.isArray(bases) || bases.length === 0)
-    throw breach('bases', bases, 'a list of one base address or more');
-  if (/[^\x20-\x7e]/.test(userAgent))
-    throw breach('userAgent', userAgent, 'a text of ASCII characters on one line');
+  const { clock, allowPlainHttp = false } = options;
   const origins = options.bases.map((base) => originOf(base, allowPlainHttp));
   const transport = options.transport ?? createTransport({ ...options, bases: origins });
   const session = createSession({ ...options, transport });
