@@ -72,28 +72,8 @@ export type { FailureReason, OrderType, ServerTimer } from '../core/events.ts';
 export type { Instant } from '../core/time.ts';
 export type { CallOptions } from '../exchange/call.ts';
 export type { Client, OrderHistoryOptions } from '../exchange/client.ts';
-export {
-  ApiError,
-  type ApiErrorOptions,
-  ArgumentError,
-  type ClientError,
-  CredentialError,
-  ERROR_CODES,
-  isClientError,
-  type Lookup,
-  NetworkError,
-  NonceError,
-  NotFoundError,
-  OrderMismatchError,
-  ProtocolError,
-  PublicRefusedError,
-  RefusedError,
-  ServerError,
-  ThrottledError,
-  TimeoutError,
-  UnauthorisedError,
-  UnknownOutcomeError,
-} from '../exchange/errors.ts';
+// All of it is for programs.
+export * from '../exchange/errors.ts';
 export type { Credentials } from '../exchange/exchange.ts';
 export type { Limit } from '../exchange/operations.ts';
 export type {
