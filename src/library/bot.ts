@@ -193,13 +193,9 @@ export class KillSwitch {
   #post(word: Word, timeoutSeconds: number): Promise<Reply> {
     const { bot, tokenFile } = this.#options;
     this.#seq += 1;
-    const waits = word === 'goodbye' ? { waitSeconds: Math.max(0, Math.min(60, timeoutSeconds - 1)) } : {};
-    const body = JSON.stringify({
-      session: this.#session,
-      seq: this.#seq,
-      ...(bot ? { bot } : {}),
-      ...waits,
-    });
+    const waitSeconds = word === 'goodbye' ? Math.max(0, Math.min(60, timeoutSeconds - 1)) : undefined;
+    const said = { session: this.#session, seq: this.#seq, bot: bot || undefined, waitSeconds };
+    const body = JSON.stringify(said);
     const headers: Record<string, string> = { 'content-type': 'application/json' };
     if (tokenFile && 'host' in this.#address)
       headers['authorization'] = `Bearer ${this.#readToken(tokenFile)}`;
