@@ -1,11 +1,5 @@
 import type { BotWord, CoreSettings } from '../core/events.ts';
-import type { BeatProof, Evidence, Hear, Heard } from '../ports.ts';
-
-/** Evidence by what bots say themselves. */
-export interface Beats extends Evidence {
-  /** Takes a bot's word in, `agoMs` after it was received at the earliest, and passes it on if it is a new one. */
-  readonly hear: (bot: string, says: BotWord, proof: BeatProof, agoMs: number) => Heard;
-}
+import type { BeatProof, Cancel, Hear, Heard } from '../ports.ts';
 
 /** What a bot has shown so far. */
 interface Shown {
@@ -29,9 +23,9 @@ const IN_PLACE_OF_BEATS = {
 } as const;
 
 /**
- * Takes in what bots say, and sorts out copies: a word counts once, and not after a newer one. Within a session the
- * numbers must rise, and a session that another one has followed is over. A new session starts anew, as a bot does. What
- * the bot sends as a session is not repeated in any answer: it may be a secret by mistake.
+ * Evidence by what bots say themselves. Sorts out copies: a word counts once, and not after a newer one. Within a
+ * session the numbers must rise, and a session that another one has followed is over. A new session starts anew, as a
+ * bot does. What the bot sends as a session is not repeated in any answer: it may be a secret by mistake.
  * Words without either always count, unless the bot has numbered its words in the same session before. Nothing is kept
  * beyond the daemon's life: a session that this process never heard of is taken for a new one.
  */
@@ -39,7 +33,7 @@ export function createBeats(options: {
   readonly mode: CoreSettings['liveness']['mode'];
   /** As the configuration in force has them. */
   readonly bots: () => readonly string[];
-}): Beats {
+}) {
   const { mode, bots } = options;
   const shownBy = new Map<string, Shown>();
   let listener: Hear | null = null;
@@ -54,13 +48,14 @@ export function createBeats(options: {
     return made;
   }
   return {
-    start(hear) {
+    start(hear: Hear): Cancel {
       listener = hear;
       return () => {
         listener = null;
       };
     },
-    hear(bot, says, proof, agoMs) {
+    /** Takes a bot's word in, `agoMs` after it was received at the earliest, and passes it on if it is a new one. */
+    hear(bot: string, says: BotWord, proof: BeatProof, agoMs: number): Heard {
       if (mode !== 'beat') {
         const instead = IN_PLACE_OF_BEATS[mode];
         return refuse(`liveness.mode is ${mode}: ${instead}, so that beats count for nothing`);

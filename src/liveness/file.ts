@@ -19,13 +19,8 @@ export type FileLook =
 /** Looks at one file and calls `done` exactly once, never synchronously, however long that takes. */
 export type LookAtFile = (path: string, done: (look: FileLook) => void) => void;
 
-export interface FileEvidenceOptions extends Looking {
-  readonly files: Places;
-  readonly look: LookAtFile;
-}
-
 interface Watch {
-  path: string;
+  readonly path: string;
   busy: boolean;
   /** How the file was when it was last seen; `absent` until it was seen for the first time. */
   state: FileState | 'absent' | 'unknown';
@@ -44,7 +39,9 @@ interface Watch {
  * for the first time after the daemon's start: it makes one beat. A look that fails tells nothing, and a deleted file is no goodbye: both
  * leave the decision to the lifetime of the evidence. No bot's file is looked at twice at a time.
  */
-export function createFileEvidence(options: FileEvidenceOptions): Evidence {
+export function createFileEvidence(
+  options: Looking & { readonly files: Places; readonly look: LookAtFile },
+): Evidence {
   const { clock, files, probeEveryMs, look } = options;
   return {
     start(hear) {
@@ -76,11 +73,11 @@ export function createFileEvidence(options: FileEvidenceOptions): Evidence {
         const wanted = files();
         forgetOthers(wanted);
         for (const { bot, at: path } of wanted) {
-          const watch = watches.get(bot) ?? { path, busy: false, state: 'unknown', sinceMs: 0 };
+          const known = watches.get(bot);
+          if (known?.busy === true) continue;
+          const begun: Watch = { path, busy: false, state: 'unknown', sinceMs: 0 };
+          const watch = known?.path === path ? known : begun;
           watches.set(bot, watch);
-          if (watch.busy) continue;
-          if (watch.path !== path) watch.state = 'unknown';
-          watch.path = path;
           lookAt(bot, watch);
         }
       }
@@ -118,13 +115,12 @@ export function createFileLook(): LookAtFile {
   const waiting: (() => void)[] = [];
   let underWay = 0;
 
+  /** Each look that is asked for, and each that ends, lets one begin. */
   function serve(): void {
-    while (underWay < AT_ONCE) {
-      const next = waiting.shift();
-      if (next === undefined) return;
-      underWay += 1;
-      next();
-    }
+    const next = underWay < AT_ONCE ? waiting.shift() : undefined;
+    if (next === undefined) return;
+    underWay += 1;
+    next();
   }
   return (path, done) => {
     waiting.push(() =>

@@ -13,11 +13,6 @@ export interface Prober {
   close(): void;
 }
 
-export interface HttpEvidenceOptions extends Looking {
-  readonly urls: Places;
-  readonly open: (url: string) => Prober;
-}
-
 /** An answer that takes longer comes from a bot that is not fit to trade. */
 const MAX_TIMEOUT_MS = 1000;
 
@@ -32,7 +27,9 @@ interface Watch {
  * may have died while the answer travelled. Any other answer, and none within a second, counts for nothing: only the
  * lifetime of the evidence decides. At most one probe of each bot is under way.
  */
-export function createHttpEvidence(options: HttpEvidenceOptions): Evidence {
+export function createHttpEvidence(
+  options: Looking & { readonly urls: Places; readonly open: (url: string) => Prober },
+): Evidence {
   const { clock, urls, probeEveryMs, open } = options;
   return {
     start(hear) {

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Evidence, Hear } from '../ports.ts';
+import type { Cancel, Hear } from '../ports.ts';
 import { createProblems, type Looking, startRounds } from './rounds.ts';
 
 /** A process as the operating system shows it. */
@@ -13,19 +13,11 @@ export interface ProcessState {
 /** Looks at a process and calls `done` exactly once, never synchronously; null where there is none to be seen. */
 export type LookAtProcess = (pid: number, done: (seen: ProcessState | null) => void) => void;
 
-export interface ProcessEvidenceOptions extends Looking {
+interface ProcessEvidenceOptions extends Looking {
   /** All bots of the configuration in force: they share the one child. */
   readonly bots: () => readonly string[];
   /** Null where its end alone counts. */
   readonly look: LookAtProcess | null;
-}
-
-/** Evidence by a child process, and what its parent must tell of it. */
-export interface ProcessEvidence extends Evidence {
-  /** The child was started. */
-  readonly began: (pid: number) => void;
-  /** The child has ended, by a signal where `code` is null: nothing that is still heard of its number counts. */
-  readonly ended: (code: number | null) => void;
 }
 
 interface Child {
@@ -44,7 +36,7 @@ export const GONE: ReadonlySet<string> = new Set(['Z', 'X']);
  * Evidence by the state of a child process. A look that finds it running dates a beat to when the look was begun. It
  * tells nothing about what the process does: a loop that hangs looks alive. At most one look is under way.
  */
-export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessEvidence {
+export function createProcessEvidence(options: ProcessEvidenceOptions) {
   const { clock, bots, probeEveryMs, look } = options;
   let child: Child | null = null;
   let listener: Hear | null = null;
@@ -68,7 +60,7 @@ export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessE
     });
   }
   return {
-    start(hear) {
+    start(hear: Hear): Cancel {
       listener = hear;
       const cancel = look === null ? null : startRounds(clock, probeEveryMs, lookAtChild);
       return () => {
@@ -76,12 +68,14 @@ export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessE
         listener = null;
       };
     },
-    began(pid) {
+    /** The child was started. */
+    began: (pid: number): void => {
       child = { pid, busy: false, startedAt: null };
       // At once, so that the start time that is kept is the child's own.
       lookAtChild();
     },
-    ended(code) {
+    /** The child has ended, by a signal where `code` is null: nothing that is still heard of its number counts. */
+    ended: (code: number | null): void => {
       if (child === null) return;
       child = null;
       for (const bot of bots()) listener?.(bot, code === 0 ? 'goodbye' : 'fail', 0);
