@@ -107,9 +107,7 @@ function dateOf(result: WireResult): number | null {
 }
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
-export function createSession(
-  options: Omit<ExchangeOptions, 'bases' | 'transport'> & { readonly transport: Transport },
-) {
+export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transport: Transport }) {
   const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = createNonceSource(mode, serverClock);
@@ -187,10 +185,8 @@ export function startSync(
   request: SyncRequest,
   settled: (outcome: Outcome) => void,
 ): Cancel {
-  const { fresh, signed, mayWrite } = request;
   const judge = (result: WireResult, hide: Redact) => classifySync(result, request, hide);
-  const delivery = { base, fresh, signed, mayWrite };
-  return session.call(syncKillSwitch, timerFields(request), delivery, judge, settled);
+  return session.call(syncKillSwitch, timerFields(request), { ...request, base }, judge, settled);
 }
 
 /** One repetition after 0.05 to 0.1 s. */

@@ -74,13 +74,9 @@ const MAX_BODY_BYTES = 65_536;
  * used before undici looks once more for a pending close. `mayWrite` is asked in the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const names = createNames(options.clock);
-  const pools = new Map(
-    options.bases.map((origin) => {
-      const dialling = { origin, names, ca: options.ca, tls: {} };
-      return [origin, createPool(dialling, options)];
-    }),
-  );
+  const { clock, ca, bases } = options;
+  const names = createNames(clock);
+  const pools = new Map(bases.map((origin) => [origin, createPool({ origin, names, ca, tls: {} }, options)]));
 
   return {
     send(request, done) {
