@@ -49,9 +49,10 @@ export function createHttpEvidence(
       }
       function closeOthers(wanted: ReturnType<typeof urls>): void {
         for (const [bot, { url, prober }] of watches) {
-          if (wanted.some((place) => place.bot === bot && place.at === url)) continue;
+          const named = wanted.find((place) => place.bot === bot);
+          if (named?.at === url) continue;
           watches.delete(bot);
-          problems.forget(bot);
+          if (named === undefined) problems.forget(bot);
           prober.close();
         }
       }

@@ -85,6 +85,16 @@ describe('a URL of the bot', () => {
     expect(new Set(timeouts)).toEqual(new Set([timeoutMs]));
   });
 
+  test('that a reload puts in the place of one that failed is told to be found', () => {
+    let at = 'http://wrong/';
+    const answer = () => (at === 'http://wrong/' ? { kind: 'answered' as const, status: 404 } : OK);
+    const { told, timeline } = watched({ urls: () => [{ bot: 'default', at }], answer });
+    timeline.runUntil(1000);
+    at = 'http://right/';
+    timeline.runUntil(6000);
+    expect(told).toEqual(['default: HTTP 404, not 2xx', 'default: -']);
+  });
+
   test('that changes by a reload has a connection of its own, and after the end nothing is told any more', () => {
     let urls = ['a', 'b'].map((name) => ({ bot: name, at: `http://${name}/` }));
     const { open, said, timeline, end } = watched({ urls: () => urls, latencyMs: 910 });
