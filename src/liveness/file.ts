@@ -1,7 +1,7 @@
 import { stat } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { Evidence } from '../ports.ts';
-import { createProblems, type Looking, type Places, startRounds } from './rounds.ts';
+import { createPlaceEvidence, type Looking, type Places } from './rounds.ts';
 
 /** What tells one touch of a file from the next. The values mean nothing beyond being equal or not. */
 export interface FileState {
@@ -19,10 +19,9 @@ export type FileLook =
 /** Looks at one file and calls `done` exactly once, never synchronously, however long that takes. */
 export type LookAtFile = (path: string, done: (look: FileLook) => void) => void;
 
-interface Watch {
-  readonly path: string;
-  busy: boolean;
-  /** How the file was when it was last seen; `absent` until it was seen for the first time. */
+/** How a file was seen last. */
+interface Seen {
+  /** `absent` until it was seen for the first time. */
   state: FileState | 'absent' | 'unknown';
   /** When the look that found that was begun, monotonic. */
   sinceMs: number;
@@ -42,63 +41,26 @@ interface Watch {
 export function createFileEvidence(
   options: Looking & { readonly files: Places; readonly look: LookAtFile },
 ): Evidence {
-  const { clock, files, probeEveryMs, look } = options;
-  return {
-    start(hear) {
-      const watches = new Map<string, Watch>();
-      const problems = createProblems(options.onProblem);
-      let over = false;
-
-      function lookAt(bot: string, watch: Watch): void {
-        const { path } = watch;
-        const begunMs = clock.now().monoMs;
-        watch.busy = true;
-        look(path, (found) => {
-          watch.busy = false;
-          if (over) return;
-          problems.say(bot, problemOf(path, found));
-          const sinceMs = takeIn(watch, found, begunMs);
-          if (sinceMs !== null) hear(bot, 'beat', clock.now().monoMs - sinceMs);
-        });
-      }
-      /** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
-      function forgetOthers(wanted: ReturnType<typeof files>): void {
-        for (const [bot, { busy }] of watches) {
-          if (busy || wanted.some((file) => file.bot === bot)) continue;
-          watches.delete(bot);
-          problems.forget(bot);
-        }
-      }
-      function round(): void {
-        const wanted = files();
-        forgetOthers(wanted);
-        for (const { bot, at: path } of wanted) {
-          const known = watches.get(bot);
-          if (known?.busy === true) continue;
-          const begun: Watch = { path, busy: false, state: 'unknown', sinceMs: 0 };
-          const watch = known?.path === path ? known : begun;
-          watches.set(bot, watch);
-          lookAt(bot, watch);
-        }
-      }
-      const cancel = startRounds(clock, probeEveryMs, round);
-      return () => {
-        over = true;
-        cancel();
-      };
-    },
-  };
+  const { files, look } = options;
+  return createPlaceEvidence(options, files, (path) => {
+    const seen: Seen = { state: 'unknown', sinceMs: 0 };
+    return {
+      look: (begunMs, done) =>
+        look(path, (found) => done(problemOf(path, found), takeIn(seen, found, begunMs))),
+      close: () => undefined,
+    };
+  });
 }
 
 /** Keeps what a look found. Returns since when the touch that it shows may have come, monotonic; null where it shows none. */
-function takeIn(watch: Watch, found: FileLook, begunMs: number): number | null {
-  const { state: before, sinceMs } = watch;
+function takeIn(seen: Seen, found: FileLook, begunMs: number): number | null {
+  const { state: before, sinceMs } = seen;
   if (found.kind === 'failed') return null;
   // A file that was seen before stays what the next one is compared with.
   if (found.kind === 'absent' && before !== 'unknown' && before !== 'absent') return null;
-  watch.state = found.kind === 'absent' ? 'absent' : found.state;
-  watch.sinceMs = begunMs;
-  const isTouch = before !== 'unknown' && !isDeepStrictEqual(before, watch.state);
+  seen.state = found.kind === 'absent' ? 'absent' : found.state;
+  seen.sinceMs = begunMs;
+  const isTouch = before !== 'unknown' && !isDeepStrictEqual(before, seen.state);
   return isTouch ? sinceMs : null;
 }
 

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../ports.ts';
+import type { Cancel, Clock, Evidence } from '../ports.ts';
 
 /** A reload may change the pace; the wait of before must not outlast the evidence that it was made for. */
 const LONGEST_WAIT_MS = 1000;
@@ -50,5 +50,65 @@ export function createProblems(onProblem: OnProblem) {
       onProblem(bot, problem);
     },
     forget: (bot: string) => last.delete(bot),
+  };
+}
+
+/** One place of a bot, as long as the configuration names it. */
+interface Place {
+  /**
+   * Calls `done` exactly once, never synchronously: with why no evidence can be had, and with since when the bot may have
+   * given what was found, monotonic, or null for none.
+   */
+  readonly look: (begunMs: number, done: (problem: string | null, sinceMs: number | null) => void) => void;
+  /** Nothing is looked at afterwards. */
+  readonly close: () => void;
+}
+
+/** Evidence by a place of each bot, which is looked at in rounds. At most one look at each bot's place is under way. */
+export function createPlaceEvidence(
+  { clock, probeEveryMs, onProblem }: Looking,
+  places: Places,
+  open: (at: string) => Place,
+): Evidence {
+  return {
+    start(hear) {
+      const watches = new Map<string, Place & { readonly at: string; busy: boolean }>();
+      const problems = createProblems(onProblem);
+
+      function lookAt(bot: string, watch: Place & { busy: boolean }): void {
+        const begunMs = clock.now().monoMs;
+        watch.busy = true;
+        watch.look(begunMs, (problem, sinceMs) => {
+          watch.busy = false;
+          if (watches.get(bot) !== watch) return;
+          problems.say(bot, problem);
+          if (sinceMs !== null) hear(bot, 'beat', clock.now().monoMs - sinceMs);
+        });
+      }
+      /** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
+      function closeOthers(wanted: ReturnType<Places>): void {
+        for (const [bot, { at, busy, close }] of watches) {
+          const named = wanted.find((place) => place.bot === bot);
+          if (busy || named?.at === at) continue;
+          watches.delete(bot);
+          if (named === undefined) problems.forget(bot);
+          close();
+        }
+      }
+      const cancel = startRounds(clock, probeEveryMs, () => {
+        const wanted = places();
+        closeOthers(wanted);
+        for (const { bot, at } of wanted) {
+          const watch = watches.get(bot) ?? { ...open(at), at, busy: false };
+          watches.set(bot, watch);
+          if (!watch.busy) lookAt(bot, watch);
+        }
+      });
+      return () => {
+        cancel();
+        for (const { close } of watches.values()) close();
+        watches.clear();
+      };
+    },
   };
 }
