@@ -46,21 +46,16 @@ function named<const Operations extends Record<string, Omit<Operation, 'name'>>>
 
 /** The nine operations in the order of the document, by the name of the client's method. */
 export const OPERATIONS = named({
-  /** Places a market order. */
   createStockMarketOrder: { ...OF_ORDERS, path: '/api/v4/order/stock_market', effect: 'moves-money' },
   /** Fields of the body and its limit are not shown in the document. */
   orderHistory: { ...LISTS, ...BEARER, path: '/api/v4/accounts/orders', limit: null },
   /** A withdrawal with the fee on top of the amount. */
   withdrawPay: { ...SIGNED, path: '/api/v4/main-account/withdraw-pay', effect: 'moves-money' },
-  /** Creates, updates or deletes the timer of a market. */
   syncKillSwitch: { ...OF_ORDERS, path: '/api/v4/order/kill-switch', effect: 'changes' },
-  /** The codes that the account has created. */
   myCodes: { ...SIGNED, ...LISTS, path: '/api/v4/main-account/codes/my' },
-  /** The hashrate of a mining account over time. */
   miningHashrate: { ...SIGNED, ...LISTS, path: '/api/v4/mining/hashrate' },
   /** A new deposit address. Support must have enabled it. */
   createNewAddress: { ...SIGNED, path: '/api/v4/main-account/create-new-address', effect: 'changes' },
-  /** The state of the mining pool. */
   miningPool: { ...PUBLIC, ...LISTS, path: '/api/v4/public/mining-pool', limit: LIMIT_OF_MOST },
   /** Answers `["pong"]`. Its limit is that of public endpoints in general. */
   ping: { ...PUBLIC, path: '/api/v4/public/ping', limit: { requests: 2_000, windowMs: 10_000 } },
