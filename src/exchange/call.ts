@@ -180,7 +180,6 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
       if (operation.effect === 'moves-money') return await attempt(1);
       return await pRetry(attempt, {
         ...BACKOFF,
-        maxRetryTime: timeoutMs,
         // What has changed something is told as done, also where it was withdrawn at the same time.
         ...(operation.effect === 'reads' && signal !== undefined && { signal }),
         shouldRetry: ({ error, retryDelay }) =>

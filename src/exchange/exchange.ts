@@ -229,7 +229,6 @@ export function startPing(
   const cancelDeadline = clock.after(timeoutMs, () => stop('timeout', `no answer within ${timeoutMs} ms`));
   void pRetry(attempt, {
     ...BACKOFF,
-    maxRetryTime: timeoutMs,
     signal,
     // Asking again at once is what a rate limit is against.
     shouldRetry: ({ error }) => !(error instanceof NetworkError && error.reason === 'rate_limited'),
