@@ -4,7 +4,6 @@ export type Decimal = bigint;
 const DIGITS = 40;
 const ONE = stepOf(0);
 const FORM = /^-?\d+(\.\d+)?$/;
-const SCIENTIFIC = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
 /** Reads a plain decimal such as `0.5`; null for anything else, also for one with an exponent. */
 export function parseDecimal(text: string): Decimal | null {
@@ -17,16 +16,13 @@ export function parseDecimal(text: string): Decimal | null {
   return text.startsWith('-') ? units - 1n : units + 1n;
 }
 
-/** Reads what a client wrote as text or as a finite number, as JavaScript writes it; null for anything else. */
+/** Numbers in plain digits, the shortest that mean them. What is below 1e-100 is 0. */
+const PLAIN = new Intl.NumberFormat('en', { useGrouping: false, maximumFractionDigits: 100 });
+
+/** Reads what a client wrote as text or as a finite number; null for anything else. */
 export function readDecimal(value: unknown): Decimal | null {
-  if (typeof value === 'string') return parseDecimal(value);
-  if (typeof value !== 'number') return null;
-  const [, sign = '', first = '', rest = '', exponent] = SCIENTIFIC.exec(String(value)) ?? [];
-  if (exponent === undefined) return parseDecimal(String(value));
-  const places = Number(exponent);
-  const digits = `${first}${rest}`;
-  const small = `0.${'0'.repeat(Math.max(0, -places - 1))}${digits}`;
-  return parseDecimal(`${sign}${places < 0 ? small : digits.padEnd(places + 1, '0')}`);
+  if (typeof value === 'number') return parseDecimal(PLAIN.format(value));
+  return typeof value === 'string' ? parseDecimal(value) : null;
 }
 
 /** Reads a decimal of the program's own or of a test's options. Throws a RangeError where it is none. */
