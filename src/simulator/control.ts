@@ -11,31 +11,9 @@ import { formatDecimal, readDecimal } from './decimal.ts';
 import type { EventLog } from './event-log.ts';
 import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault, whole } from './faults.ts';
 import { EXTRAS, OPERATIONS, type Operation } from './operations.ts';
+import type { Tools } from './server.ts';
 import { DEFAULT_ACCOUNT, type SimulatedExchange } from './simulated-exchange.ts';
 import { PERMISSIONS } from './state.ts';
-import type { JournalledRequest } from './traffic.ts';
-
-/** What tests and people do with a simulated exchange, over HTTP and in process. */
-export interface Tools {
-  readonly exchange: SimulatedExchange;
-  /** The exchange's clock, Unix milliseconds. */
-  readonly nowMs: () => number;
-  /**
-   * Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment.
-   * Throws a RangeError where `ms` is no number of at least 0.
-   */
-  advance(ms: number): void;
-  /** All of them or, with a RangeError that says what is wrong, none. */
-  addFaults(faults: readonly Fault[]): readonly ActiveFault[];
-  /** Ends every fault, lets go of what they hold, and returns how many there were. */
-  clearFaults(): number;
-  /** The last 10,000 requests to the exchange, oldest first, each when it was answered; later than `since` if given. */
-  requests(since?: number): readonly JournalledRequest[];
-  /** Remembers everything but the clock, the events and the requests. Returns the number of what `reset` goes back to. */
-  snapshot(): number;
-  /** Everything is as it was at the start, or at a snapshot; false where there is no such snapshot. Ends every fault. */
-  reset(snapshot?: number): boolean;
-}
 
 interface ControlParts extends Tools {
   readonly clock: Clock;

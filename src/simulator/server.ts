@@ -3,10 +3,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
-import { flawOfFaults, registerControl, type Tools } from './control.ts';
+import { flawOfFaults, registerControl } from './control.ts';
 import { createJournal } from './event-log.ts';
 import { createExchangeClock, type ExchangeClock } from './exchange-clock.ts';
-import { createFaultPlan } from './faults.ts';
+import { createFaultPlan, type Fault } from './faults.ts';
 import type { OrderRequest } from './holdings.ts';
 import { createSimulatedExchange, type SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeOptions } from './state.ts';
@@ -30,6 +30,9 @@ export interface SimulatedServerOptions {
   /** With it other hosts reach `/simulator`; default: no other host does. */
   readonly token?: string;
 }
+
+/** What tests and people do with a simulated exchange, over HTTP and in process. */
+export type Tools = ReturnType<typeof createParts>['tools'];
 
 export interface SimulatedServer extends Tools {
   /** `http://host:port` without a path. */
@@ -84,7 +87,7 @@ function createParts(options: SimulatedServerOptions) {
   const { seed = 1, clockOffsetMs = 0, time } = options;
   const clock = createExchangeClock(options.clock, clockOffsetMs, time === 'manual');
   const { nowMs } = clock;
-  const exchange = createSimulatedExchange({ seed, ...options.exchange });
+  const exchange: SimulatedExchange = createSimulatedExchange({ seed, ...options.exchange });
   const { log } = exchange;
   for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
   const plan = createFaultPlan(seed);
@@ -93,22 +96,22 @@ function createParts(options: SimulatedServerOptions) {
   const traffic = createTraffic(clock, exchange, plan, requests, planFiring);
   const snapshots: (() => void)[] = [];
 
-  function clearFaults(): number {
-    const faults = plan.clear();
-    log.append({ kind: 'faults-cleared', faults }, nowMs());
-    traffic.releaseHeld();
-    return faults;
-  }
-  const tools: Tools = {
+  const tools = {
     exchange,
+    /** The exchange's clock, Unix milliseconds. */
     nowMs,
-    advance(ms) {
+    /**
+     * Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment.
+     * Throws a RangeError where `ms` is no number of at least 0.
+     */
+    advance(ms: number): void {
       if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY))
         throw new RangeError(`advance: ms is ${ms}; expected a number of at least 0`);
       log.append({ kind: 'time-advanced', ms }, nowMs());
       clock.advance(ms);
     },
-    addFaults(faults) {
+    /** All of them or, with a RangeError that says what is wrong, none. */
+    addFaults(faults: readonly Fault[]) {
       const flaw = flawOfFaults(faults);
       if (flaw !== null) throw new RangeError(flaw);
       return faults.map((fault) => {
@@ -117,13 +120,22 @@ function createParts(options: SimulatedServerOptions) {
         return added;
       });
     },
-    clearFaults,
+    /** Ends every fault, lets go of what they hold, and returns how many there were. */
+    clearFaults(): number {
+      const faults = plan.clear();
+      log.append({ kind: 'faults-cleared', faults }, nowMs());
+      traffic.releaseHeld();
+      return faults;
+    },
+    /** The last 10,000 requests to the exchange, oldest first, each when it was answered; later than `since` if given. */
     requests: (since = 0) => requests.since(since),
+    /** Remembers everything but the clock, the events and the requests. Returns the number of what `reset` goes back to. */
     snapshot: () => snapshots.push(exchange.save()) - 1,
-    reset(snapshot = 0) {
+    /** Everything is as it was at the start, or at a snapshot; false where there is no such snapshot. Ends every fault. */
+    reset(snapshot = 0): boolean {
       const bringBack = snapshots[snapshot];
       if (bringBack === undefined) return false;
-      clearFaults();
+      tools.clearFaults();
       bringBack();
       log.append({ kind: 'reset', snapshot }, nowMs());
       planFiring();

@@ -15,7 +15,7 @@ import {
 
 export { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from './state.ts';
 
-export type SimulatedExchange = ReturnType<typeof createSimulatedExchange>;
+export interface SimulatedExchange extends ReturnType<typeof createSimulatedExchange> {}
 
 /**
  * The exchange of the API document as a state machine: no clock, no I/O and no randomness of its own, so that it runs
