@@ -19,7 +19,7 @@ import {
   setMarkets,
   wallAt,
 } from './state.ts';
-import { clamp, type Instant } from './time.ts';
+import type { Instant } from './time.ts';
 
 /** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
 const LAST_WORD_MS = 200;
@@ -233,9 +233,8 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   if (state.phase.kind !== 'running') return;
   const { budgetMs } = state.settings.shutdown;
   const { monoMs } = state.now;
-  const serialMs =
-    state.settings.nonce === 'increasing' ? state.markets.length * (state.answerMs ?? 200) * 1.5 : 0;
-  const deletesMs = clamp(serialMs + 1000, budgetMs * SHARE_FOR_DELETES, budgetMs);
+  // However long all deletes take: those of bots that were heard leave meanwhile, and who is not waited for keeps its timers.
+  const deletesMs = budgetMs * SHARE_FOR_DELETES;
   state.phase = {
     kind: 'stopping',
     policy,
