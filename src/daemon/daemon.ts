@@ -97,6 +97,7 @@ export async function startDaemon(options: DaemonOptions) {
       reloading.stop();
       supervision?.stopping();
       inForce.end();
+      bots.hurry();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
       known = left;
       bots.unwatch();
@@ -133,14 +134,18 @@ interface Parts extends DaemonOptions, Running {}
 type Reloading = ReturnType<typeof createReloading>;
 type Bots = ReturnType<typeof createBots>;
 
+/** Not less: a bot has as long to answer its URL. */
+const LOOKS_IN_STOP_MS = 1000;
+
 /** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
 function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Parts) {
   const { config, guarded, bots } = inForce;
   const { mode } = config().liveness;
   const beats = createBeats({ mode, bots });
   const evidence: Evidence[] = [beats];
+  let longestMs = Number.POSITIVE_INFINITY;
   // All but the mode is asked for at each look: a reload needs no restart.
-  const probeEveryMs = () => guarded().liveness.probeEverySeconds * 1000;
+  const probeEveryMs = () => Math.min(guarded().liveness.probeEverySeconds * 1000, longestMs);
   const looking: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
   const placesOf = (key: 'file' | 'url') => () => placesOfBots(guarded(), key);
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
@@ -169,6 +174,10 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
     },
     watch(): void {
       ends = evidence.map((one) => one.start(guard.keeper.hear));
+    },
+    /** Looks at them at least once a second from now on: a stop counts only what is newer than itself. */
+    hurry(): void {
+      longestMs = LOOKS_IN_STOP_MS;
     },
     unwatch,
   };

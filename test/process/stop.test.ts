@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import { begin } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
+import { serve } from './http-server.ts';
 import { endBy, eventually, type Program, said, sleep } from './program.ts';
 import { deletedIn, ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
@@ -175,6 +176,15 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
     expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
     expect(await deletedIn(exchange)).toEqual(MARKETS);
     expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
+  });
+
+  test('asks the URL of a bot anew, however rarely it was asked before, and deletes its timers', async (context) => {
+    const url = await serve(context, (_heard, response) => response.end());
+    const liveness = { mode: 'http', url, ttlSeconds: 120, probeEverySeconds: 30 };
+    const { exchange, daemon } = await guard(context, { config: { liveness } });
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
   });
 });
 
