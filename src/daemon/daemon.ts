@@ -87,7 +87,14 @@ export async function startDaemon(options: DaemonOptions) {
     keeper,
     addresses: listeners.web,
     controls: listeners.control,
-    child: bots.child,
+    child: {
+      began: bots.child.began,
+      ended(code: number | null): void {
+        bots.child.ended(code);
+        // A name that a reload brings would have a start-up grace of its own: nobody lives who could use it.
+        reloading.stop();
+      },
+    },
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,

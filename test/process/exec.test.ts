@@ -299,6 +299,26 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     expect(Math.max(...renewalsOf(await exchange.events(), MARKET))).toBeLessThan(endedMs);
   });
 
+  test('takes no reload for a bot that has failed: under another name its timers would be renewed for the start-up grace', async (context) => {
+    const { daemon, exchange } = await begin(context, {
+      bot: ['sh', '-c', `${IN_SHELL} & sleep 2; exit 1`],
+      env: stubborn,
+      control: true,
+      config: { shutdown: { budgetSeconds: 4 } },
+    });
+    await eventually('what it left', 15_000, () => daemon.logged('process-left-behind')[0]);
+    const { seq } = (await exchange.events()).at(-1) ?? { seq: 0 };
+    const before = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: object[] };
+    const markets = before.markets.map((market) => ({ ...market, bot: 'another' }));
+    writeConfig(daemon, JSON.stringify({ ...before, markets }));
+    const reload = await run(['reload', '--control', daemon.socket]);
+    expect(reload).toMatchObject({ code: 78 });
+    expect(reload.err.join('\n')).toContain('the daemon stops: nothing is reloaded any more');
+    expect(await daemon.exit()).toMatchObject({ code: 1 });
+    const later = (await exchange.events()).filter((event) => event.seq > seq);
+    expect(renewalsOf(later, MARKET)).toEqual([]);
+  });
+
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
