@@ -29,7 +29,11 @@ export function register(program: Command, edge: Edge): void {
         edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed${hint}`);
         return edge.exitNow(obstacle.code);
       }
-      const run: Run = { ...createLife('exec', edge, () => describeOrphan(run.bot)), bot: null };
+      const run: Run = {
+        ...createLife('exec', edge, () => describeOrphan(run.bot)),
+        bot: null,
+        hasEnded: false,
+      };
       passSignalsOn(run, edge);
       run.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(run.crash);
       // Where there is no /proc, sending no signal tells at least whether the bot is there.
@@ -45,7 +49,8 @@ export function register(program: Command, edge: Edge): void {
     });
 }
 
-type Run = Life & { bot: BotProcess | null };
+/** `hasEnded`: the bot has; what it left behind may still be there. */
+type Run = Life & { bot: BotProcess | null; hasEnded: boolean };
 
 const describeOrphan = (bot: BotProcess | null) =>
   bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
@@ -76,7 +81,9 @@ function passSignalsOn(run: Run, edge: Edge): void {
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
     else {
       if (signal === 'SIGTERM' || !edge.sharesTerminal) bot.signal(signal);
-      const text = `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
+      const text = run.hasEnded
+        ? `${signal}: the bot (process ${bot.pid}) has ended before. Another one kills what it has left behind.`
+        : `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
       void run.daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
     }
   });
@@ -112,6 +119,7 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
     'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).';
   if (edge.isInit) logger.warn({ event: 'process-without-init' }, init);
   const end = await bot.ended;
+  run.hasEnded = true;
   // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
   const leftBehind = await endRest(bot, edge.clock, logger, daemon.config().shutdown.budgetSeconds * 1000);

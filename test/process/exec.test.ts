@@ -294,6 +294,10 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
         shutdown: { budgetSeconds: 5 },
       },
     });
+    await eventually('what it left', 15_000, () => daemon.logged('process-left-behind')[0]);
+    daemon.signal('SIGTERM');
+    const told = await eventually('a word', 5000, () => daemon.logged('process-asked-to-end')[0]);
+    expect(told.msg).toMatch(/^SIGTERM: the bot \(process \d+\) has ended before\./);
     expect(await daemon.exit()).toMatchObject({ code: 1 });
     const endedMs = Date.parse(daemon.logged('process-left-behind')[0]?.time ?? '');
     expect(Math.max(...renewalsOf(await exchange.events(), MARKET))).toBeLessThan(endedMs);
