@@ -36,7 +36,7 @@ interface Seen {
  * because a file survives the bot that touched it. For the same reason a file that was gone and is back unchanged does
  * not count (a file system was mounted again). What cannot be told from a touch is an old file whose file system is mounted
  * for the first time after the daemon's start: it makes one beat. A look that fails tells nothing, and a deleted file is no goodbye: both
- * leave the decision to the lifetime of the evidence. No bot's file is looked at twice at a time.
+ * leave the decision to the lifetime of the evidence.
  */
 export function createFileEvidence(
   options: Looking & { readonly files: Places; readonly look: LookAtFile },

@@ -64,7 +64,19 @@ interface Place {
   readonly close: () => void;
 }
 
-/** Evidence by a place of each bot, which is looked at in rounds. At most one look at each bot's place is under way. */
+interface Watch extends Place {
+  readonly at: string;
+  /** When the look that is under way was begun, monotonic; null while there is none. */
+  busySinceMs: number | null;
+}
+
+/** A look that takes longer is told of: its file system hangs, or those of many other bots do. */
+const HANGS_MS = 5000;
+
+/**
+ * Evidence by a place of each bot, which is looked at in rounds. At most one look at each place is under way. A reload
+ * that names another place for a bot is followed at once, also where a look at the old one hangs.
+ */
 export function createPlaceEvidence(
   { clock, probeEveryMs, onProblem }: Looking,
   places: Places,
@@ -72,24 +84,24 @@ export function createPlaceEvidence(
 ): Evidence {
   return {
     start(hear) {
-      const watches = new Map<string, Place & { readonly at: string; busy: boolean }>();
+      const watches = new Map<string, Watch>();
       const problems = createProblems(onProblem);
 
-      function lookAt(bot: string, watch: Place & { busy: boolean }): void {
+      function lookAt(bot: string, watch: Watch): void {
         const begunMs = clock.now().monoMs;
-        watch.busy = true;
+        watch.busySinceMs = begunMs;
         watch.look(begunMs, (problem, sinceMs) => {
-          watch.busy = false;
+          watch.busySinceMs = null;
           if (watches.get(bot) !== watch) return;
           problems.say(bot, problem);
           if (sinceMs !== null) hear(bot, 'beat', clock.now().monoMs - sinceMs);
         });
       }
-      /** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
+      /** A place that is named no more is kept while it is looked at: a reload that brings it back begins no second look. */
       function closeOthers(wanted: ReturnType<Places>): void {
-        for (const [bot, { at, busy, close }] of watches) {
+        for (const [bot, { at, busySinceMs, close }] of watches) {
           const named = wanted.find((place) => place.bot === bot);
-          if (busy || named?.at === at) continue;
+          if (named === undefined ? busySinceMs !== null : named.at === at) continue;
           watches.delete(bot);
           if (named === undefined) problems.forget(bot);
           close();
@@ -99,9 +111,11 @@ export function createPlaceEvidence(
         const wanted = places();
         closeOthers(wanted);
         for (const { bot, at } of wanted) {
-          const watch = watches.get(bot) ?? { ...open(at), at, busy: false };
+          const watch: Watch = watches.get(bot) ?? { ...open(at), at, busySinceMs: null };
           watches.set(bot, watch);
-          if (!watch.busy) lookAt(bot, watch);
+          if (watch.busySinceMs === null) lookAt(bot, watch);
+          else if (clock.now().monoMs - watch.busySinceMs >= HANGS_MS)
+            problems.say(bot, `cannot look at ${at}: there is no answer for ${HANGS_MS / 1000} s`);
         }
       });
       return () => {

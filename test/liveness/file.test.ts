@@ -91,6 +91,29 @@ describe('a file that the bot touches', () => {
     expect(looking.most).toBe(1);
   });
 
+  test('that gives no answer is told of after 5 s, and another one counts as soon as a reload names it', () => {
+    let files = [{ bot: 'default', at: PATH }];
+    const { said, told, looks, timeline, looking, touch, start } = createFileWorld(() => files);
+    touch();
+    looking.latencyMs = 60_000;
+    start();
+    timeline.runUntil(4999);
+    expect(told).toEqual([]);
+    timeline.runUntil(9500);
+    expect(told).toEqual([`default: cannot look at ${PATH}: there is no answer for 5 s`]);
+    expect(looks).toEqual([PATH]);
+    files = [{ bot: 'default', at: '/well' }];
+    looking.latencyMs = 2;
+    timeline.runUntil(10_500);
+    touch();
+    timeline.runUntil(11_500);
+    expect(said.map(({ datedMs }) => datedMs)).toEqual([10_000]);
+    expect(told.at(-1)).toBe('default: -');
+    // What the first one tells in the end is of no interest.
+    timeline.runUntil(70_000);
+    expect([said.length, told.length]).toEqual([1, 2]);
+  });
+
   test('of a reloaded configuration starts anew, one that stays is not disturbed, and none is looked at after the end', () => {
     const maker = { bot: 'maker', at: '/a' };
     let files = [maker, { bot: 'taker', at: '/b' }];
