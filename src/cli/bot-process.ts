@@ -160,16 +160,24 @@ export async function startBot(command: readonly string[], { config, controls }:
 /** What a bot has started, such as the reader of its pipe, often ends a moment after it. */
 const MOMENT_MS = 1000;
 const LOOK_EVERY_MS = 100;
+/** One look reads /proc bit by bit: a process that ends while it starts another one, as in a double fork, shows neither. */
+const LOOKS_WITHOUT = 3;
 
 /**
  * Ends what a bot that has ended left in its session: it may be the bot itself, behind a shell that is gone. It may end
  * by itself in a moment, and then within `budgetMs`. Resolves with whether there was anything.
  */
 export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger'], budgetMs: number) {
-  const isGone = (withinMs: number) =>
-    waitUntil({ clock, withinMs, everyMs: LOOK_EVERY_MS }, () => bot.members().length === 0);
+  const isGone = (withinMs: number) => {
+    let looks = 0;
+    return waitUntil({ clock, withinMs, everyMs: LOOK_EVERY_MS }, () => {
+      looks = bot.members().length === 0 ? looks + 1 : 0;
+      return looks === LOOKS_WITHOUT;
+    });
+  };
   if (await isGone(MOMENT_MS)) return false;
   const pids = bot.members().map(({ pid }) => pid);
+  if (pids.length === 0) return false;
   const left = `${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')})`;
   const end = `asked to end, and killed after ${budgetMs / 1000} s. The timers are not deleted`;
   const text = `THE BOT HAS ENDED AND LEFT ${left}, which may be the bot itself: ${end}.`;
