@@ -1,7 +1,7 @@
 import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
 import type { CoreSettings, Effect, MarketSettings, OperatorCommand, Policy } from './events.ts';
-import { follow, hold, isAlive } from './goal.ts';
+import { follow, hold, isAlive, saySuspended } from './goal.ts';
 import { askFor, hurry } from './next.ts';
 import type { LeftArmed } from './notice.ts';
 import { carriedPerSecond, LATE_MS } from './promise.ts';
@@ -170,9 +170,12 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   }
   setMarkets(state, [...staying, ...going]);
   forgetBots(state);
+  const guarded = state.markets.filter(({ goal, leaving }) => goal === 'guard' && leaving === null);
   for (const market of state.markets) follow(state, market);
   planPeriods(state, carriedPerSecond(settings, state.answerMs));
   say(out, { kind: 'reloaded', added, removed, changed });
+  // Their bot now is one that is dead, or has ended.
+  for (const market of guarded) if (market.goal !== 'guard') saySuspended(state, market, out);
 }
 
 /** True where anything of the market changed. It is renewed at once, so that there is no gap between old and new. */

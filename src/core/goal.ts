@@ -197,12 +197,14 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[])
   say(out, { kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs });
   for (const market of markets) {
     follow(state, market);
-    const name = market.settings.market;
-    const why = suspensionOf(market);
-    if (why !== null) {
-      const firesByWallMs = firesBy(state, market);
-      say(out, { kind: 'suspended', market: name, why, firesByWallMs });
-    }
-    if (wasAway && market.goal === 'guard') say(out, { kind: 'resumed', market: name });
+    saySuspended(state, market, out);
+    if (wasAway && market.goal === 'guard') say(out, { kind: 'resumed', market: market.settings.market });
   }
+}
+
+/** Says that the market is not renewed because of its bot, where that is so. */
+export function saySuspended(state: CoreState, market: MarketState, out: Effect[]): void {
+  const why = suspensionOf(market);
+  const { market: name } = market.settings;
+  if (why !== null) say(out, { kind: 'suspended', market: name, why, firesByWallMs: firesBy(state, market) });
 }

@@ -49,7 +49,9 @@ test('a market that moves to a dead bot is not renewed, and to a living one is',
   const watched = { liveness: { mode: 'beat', startupGraceMs: 1000 } } as const;
   const driver = armed({ ...watched, markets: ['AAA:60:dead', 'BBB:60:live'] });
   driver.say('beat', 'live');
+  const before = driver.notices('suspended').length;
   driver.reload({ ...watched, markets: ['AAA:60:live', 'BBB:60:dead'] });
+  expect(driver.notices('suspended').slice(before)).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
   driver.live(10_000);
   expect(driver.of('AAA', 2000)).not.toEqual([]);
   expect(driver.of('BBB', 2001)).toEqual([]);
