@@ -147,8 +147,10 @@ async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promis
   });
   if (isArmed) return null;
   const { markets, authorised } = daemon.keeper.snapshot();
-  const missing = markets.filter(({ guaranteedMs }) => guaranteedMs === null || guaranteedMs <= 0);
-  const told = missing.map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`);
+  const missing = markets.filter(({ guaranteedMs, hold }) => hold !== null || (guaranteedMs ?? 0) <= 0);
+  const told = missing.map(
+    ({ market, lastProblem, hold }) => `${market} (${hold?.why ?? lastProblem ?? 'no answer yet'})`,
+  );
   const names = listed(told, NAMED_MARKETS);
   const key = authorised ? '' : '; the exchange refuses the API key';
   return `${missing.length} of ${markets.length} markets not armed within ${withinMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
