@@ -7,7 +7,6 @@ import {
   isRepeated,
   mayHaveRunOut,
 } from './belief.ts';
-import { giveUp } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
@@ -19,7 +18,7 @@ import {
   UNPROTECTED_GAP_MS,
 } from './next.ts';
 import type { Certainty } from './notice.ts';
-import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
+import { LATE_MS, ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,
   ageMs,
@@ -393,9 +392,10 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
   base.provenMs = at.monoMs;
   const lastedMs = state.now.monoMs - sinceMs;
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
-  // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
+  // Requests that left well before the one that was answered were swallowed, unless their answers come right behind it.
   for (const other of state.attempts.values())
-    if (other.base === base && other.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(other, out);
+    if (other.base === base && other.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
+      other.giveUpMs = Math.min(other.giveUpMs, state.now.monoMs + LATE_MS);
   const renewedMs = state.markets.reduce((last, { stats }) => Math.max(last, stats.lastConfirmedMs), 0);
   for (const market of state.markets) {
     const newest = market.belief.writes.at(-1);
