@@ -207,6 +207,10 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   const nobody =
     'nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
   warn(mode === 'none', `liveness.mode: none: ${nobody}`);
+  const { policy, budgetSeconds } = config.shutdown;
+  const deaf = `a stop hears a beat that is 0.5 s newer than itself, and ${budgetSeconds} s leave no time for one: the timers of bots without a goodbye are left to fire; take 2 or more`;
+  const isDeaf = mode === 'beat' && policy === 'delete' && budgetSeconds < 2;
+  warn(isDeaf && command !== 'exec', `shutdown.budgetSeconds: ${deaf}`);
   return warnings;
 }
 

@@ -70,6 +70,8 @@ const open =
   'control.listen: every user and program of this host may send beats and commands to 127.0.0.1:17478; set control.tokenFile, or listen at a unix: socket only';
 const unwatched =
   'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
+const deaf =
+  'shutdown.budgetSeconds: a stop hears a beat that is 0.5 s newer than itself, and 1.5 s leave no time for one: the timers of bots without a goodbye are left to fire; take 2 or more';
 const FILE = { mode: 'file', file: '/run/bot' };
 const idleOfBeat = idle('liveness.file, liveness.probeEverySeconds', 'beat');
 it.each<[object, object, string[]]>([
@@ -79,6 +81,9 @@ it.each<[object, object, string[]]>([
   [{ mode: 'none', onStale: 'trip' }, {}, [...idle('liveness.onStale', 'none'), unwatched]],
   [{ mode: 'beat' }, { control: { listen: ['127.0.0.1:17478'] } }, [open]],
   [{ mode: 'beat', ttlSeconds: 10, onStale: 'trip' }, CONTROL, []],
+  [{ mode: 'beat' }, { ...CONTROL, shutdown: { budgetSeconds: 1.5 } }, [deaf]],
+  [{ mode: 'beat' }, { ...CONTROL, shutdown: { budgetSeconds: 1.5, policy: 'keep' } }, []],
+  [{ mode: 'beat' }, { ...CONTROL, shutdown: { budgetSeconds: 2 } }, []],
   [{ ...FILE, probeEverySeconds: 2, startupGraceSeconds: 0 }, {}, []],
   [{ mode: 'http', url: 'http://bot/', probeEverySeconds: 2 }, CONTROL, []],
 ])('a warning about %j', (liveness, more, warnings) => {
