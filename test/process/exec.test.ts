@@ -140,13 +140,15 @@ describe.concurrent('exec before its bot runs', { timeout: 60_000 }, () => {
   });
 
   test('names the market that an operator took out of guard while the bot waited to be started', async (context) => {
-    const config = { liveness: { ...PROCESS, startupGraceSeconds: 5 } };
-    const faults = [{ kind: 'latency', ms: 3000, match: { market: 'BBB_USDT' } } as const];
-    const { daemon } = await play(context, { markets: [MARKET, 'BBB_USDT'], control: true, config, faults });
+    const config = { liveness: { ...PROCESS, startupGraceSeconds: 10 } };
+    const faults = [{ kind: 'reset', when: 'before', match: { market: 'BBB_USDT' } } as const];
+    const options = { markets: [MARKET, 'BBB_USDT'], control: true, config, faults };
+    const { daemon, exchange } = await play(context, options);
     await eventually('an armed timer', 15_000, () => daemon.logged('armed')[0]);
     await run(['disarm', MARKET, '--yes', '--wait', '0', '--control', daemon.socket]);
+    await exchange.clearFaults();
     expect(await daemon.exit()).toMatchObject({ code: 69 });
-    const told = /: 1 of 2 markets not armed within 5 s .*: AAA_USDT \(disarmed\)\.$/;
+    const told = /: 1 of 2 markets not armed within 10 s .*: AAA_USDT \(disarmed\)\.$/;
     expect(daemon.logged('process-not-started')[0]?.msg).toMatch(told);
   });
 
