@@ -51,8 +51,8 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
 export function createReloading(daemon: Running) {
   const { inForce, guard, telling, supervision } = daemon;
   const { operations } = telling;
-  let underWay: Promise<ReloadReport> | null = null;
-  let fresh: Promise<ReloadReport> | null = null;
+  let underWay: Promise<unknown> = Promise.resolve();
+  let waiting: Promise<ReloadReport> | null = null;
   let over = false;
   const poll = createPoll(daemon, () => take('poll'));
   const secretsIn = (config: Config, lookAt: LookAt) => contentsOf(secretFilesOf(config, daemon.env), lookAt);
@@ -81,21 +81,16 @@ export function createReloading(daemon: Running) {
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
+  /** The file may have changed since the reload under way has read it: another one follows, for all who ask meanwhile. */
   function take(trigger: ReloadTrigger): Promise<ReloadReport> {
-    if (underWay === null) {
+    waiting ??= underWay.then(() => {
+      waiting = null;
       supervision?.reloading();
-      underWay = run(trigger).finally(() => {
-        underWay = null;
-        supervision?.reloaded();
-      });
-      return underWay;
-    }
-    // The file may have changed since the reload under way has read it: another reload follows.
-    fresh ??= underWay.then(() => {
-      fresh = null;
-      return take(trigger);
+      const report = run(trigger).finally(() => supervision?.reloaded());
+      underWay = report;
+      return report;
     });
-    return fresh;
+    return waiting;
   }
   /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
