@@ -1,6 +1,6 @@
 import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
 import { contentOf } from '../config/file.ts';
-import type { Load, Loaded, LoadedConfig } from '../config/load.ts';
+import type { Load, LoadedConfig } from '../config/load.ts';
 import { wrong } from '../config/problem.ts';
 import {
   type Environment,
@@ -59,9 +59,10 @@ export function createReloading(daemon: Running) {
   let secrets = secretsIn(inForce.config(), lookNow);
 
   async function run(trigger: ReloadTrigger): Promise<ReloadReport> {
-    const { loaded, seen } = await read(daemon, secrets);
+    const found = await read(daemon, secrets);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
-    if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
+    if ('problems' in found) return reject(trigger, found.problems);
+    const { loaded, seen } = found;
     const next = loaded.config;
     const { refusals, added, removed, moved, changed, ...diff } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
@@ -119,10 +120,6 @@ const seenIn = (looks: Looks) => (path: string) => looks.get(path) ?? UNSEEN;
  * ones known for a second: half of a file is no configuration. It is read out of the last look.
  */
 async function read({ clock, inForce, lookAtFiles, env, load }: Running, known: string) {
-  const refused = (why: string) => {
-    const loaded: Loaded = { kind: 'invalid', problems: [why], shown: () => [] };
-    return { loaded, seen: () => UNSEEN };
-  };
   const named = secretFilesOf(inForce.config(), env);
   const { file } = inForce.config();
   let before: string | null = null;
@@ -130,7 +127,7 @@ async function read({ clock, inForce, lookAtFiles, env, load }: Running, known: 
   for (let count = 0; count < MOST_LOOKS; count += 1) {
     if (count > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
     const looks = await lookAtFiles(named);
-    if (looks === null) return refused(HANGS);
+    if (looks === null) return { problems: [HANGS] };
     const seen = seenIn(looks);
     const secrets = contentsOf(named, seen);
     const found = `${file === null ? null : contentOf(seen(file))} ${secrets}`;
@@ -142,11 +139,11 @@ async function read({ clock, inForce, lookAtFiles, env, load }: Running, known: 
       if (!looks.has(path)) unseen.add(path);
       return seen(path);
     });
-    if (unseen.size === 0) return { loaded, seen };
+    if (unseen.size === 0) return loaded.kind === 'ok' ? { loaded, seen } : loaded;
     // It names files that were not looked at yet.
     named.push(...unseen);
   }
-  return refused(CHANGES);
+  return { problems: [CHANGES] };
 }
 
 const contentsOf = (files: readonly string[], lookAt: LookAt) =>
