@@ -11,7 +11,7 @@ import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { LEAST_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
-import type { Cancel, Clock, Evidence, ListenAddress } from '../ports.ts';
+import type { Cancel, Clock, Evidence } from '../ports.ts';
 import type { Log, Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
@@ -241,9 +241,9 @@ function connectionsPerListener({ loaded, inForce, telling }: Parts): () => numb
   const { web, control } = loaded.config;
   const limit = mostFiles();
   // `localhost` may be two addresses.
-  const isTwo = (address: ListenAddress) => address.kind === 'tcp' && address.host === 'localhost';
   const all = [...web.listen, ...control.listen];
-  const listeners = all.length + all.filter(isTwo).length;
+  const twice = all.filter((address) => address.kind === 'tcp' && address.host === 'localhost');
+  const listeners = all.length + twice.length;
   let said = Number.POSITIVE_INFINITY;
   return () => {
     const bots = inForce.bots().length;

@@ -79,13 +79,11 @@ export function createGuard(options: GuardOptions) {
   });
   const tellPace = createPaceTold(log, () => keeper.snapshot());
   const replaceSecrets = (changed: Partial<Holders>): boolean => {
-    const isNew = secrets.replace(changed);
-    if (isNew) {
-      const text = 'The secret files hold a new key: it signs the next request.';
-      log.logger.info({ event: 'secrets-changed' }, text);
-      keeper.credentialsChanged();
-    }
-    return isNew;
+    if (!secrets.replace(changed)) return false;
+    const text = 'The secret files hold a new key: it signs the next request.';
+    log.logger.info({ event: 'secrets-changed' }, text);
+    keeper.credentialsChanged();
+    return true;
   };
   const keyWatch = createKeyWatch(options, replaceSecrets);
   const keeper = createKeeper({
