@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { hash as digest } from 'node:crypto';
 import {
   type Alias,
   type Document,
@@ -17,7 +16,7 @@ import {
 } from 'yaml';
 import { isRecord } from '../util/text.ts';
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
-import { type Look, type LookAt, lookNow } from './secrets.ts';
+import { type LookAt, lookNow } from './secrets.ts';
 
 /** A file may use an anchor a few times; more is a "billion laughs" bomb and not a configuration. */
 const MOST_ALIASES = 100;
@@ -28,8 +27,6 @@ export interface ConfigFile {
   /** Null where nothing could be read out of the file. */
   readonly values: Tree | null;
   readonly problems: readonly Problem[];
-  /** SHA-256 of its bytes, in hex; null where they could not be read. */
-  readonly hash: string | null;
   /** Where a value stands: the line and column of its key, or of the nearest key above it. */
   readonly place: (path: Path) => Place;
 }
@@ -37,17 +34,15 @@ export interface ConfigFile {
 /** Reads and parses a YAML (or JSON) file of at most 1 MiB. Says what is wrong with the syntax, not with the values. */
 export function readConfigFile(name: string, lookAt: LookAt = lookNow): ConfigFile {
   const whole: Place = { label: name, rank: RANK.file, offset: 0 };
-  const look = lookAt(name);
-  const { content: file } = look;
-  const hash = file.kind === 'ok' ? contentOf(look) : null;
+  const { content: file } = lookAt(name);
   const failed = (text: string): ConfigFile => {
-    return { values: null, hash, problems: [{ place: whole, text }], place: () => whole };
+    return { values: null, problems: [{ place: whole, text }], place: () => whole };
   };
   if (file.kind === 'wrong') return failed(`the configuration file ${file.text}`);
   const { bytes } = file.value;
   if (!isUtf8(bytes)) return failed('the configuration file is not UTF-8 text');
   try {
-    return { ...parse(name, new TextDecoder().decode(bytes)), hash };
+    return parse(name, new TextDecoder().decode(bytes));
   } catch (error) {
     if (error instanceof RangeError) return failed(NESTED);
     if (error instanceof ReferenceError) return failed(TOO_MANY_ALIASES);
@@ -55,11 +50,7 @@ export function readConfigFile(name: string, lookAt: LookAt = lookNow): ConfigFi
   }
 }
 
-/** What a file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
-export const contentOf = ({ content }: Look): string =>
-  content.kind === 'ok' ? digest('sha256', content.value.bytes) : content.text;
-
-function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
+function parse(name: string, text: string): ConfigFile {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, {
     lineCounter,

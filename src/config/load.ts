@@ -13,6 +13,8 @@ import {
 } from './meaning.ts';
 import { formatPath, listProblems, type Path, type Place, type Problem } from './problem.ts';
 import {
+  type Contents,
+  contentOf,
   type Environment,
   findSecrets,
   findSharedKey,
@@ -28,8 +30,7 @@ import { checkLayer, DEFAULTS, type Layer, layerOf, mergeLayers } from './valida
 export interface LoadedConfig {
   readonly kind: 'ok';
   readonly config: Config;
-  /** SHA-256 of the bytes of its file, in hex; null without one. */
-  readonly fileHash: string | null;
+  readonly contents: Contents;
   /** Sentences about what is allowed and yet worth a thought. */
   readonly warnings: readonly string[];
   /** What each source says, the first of which wins key by key. */
@@ -44,6 +45,7 @@ export type Loaded =
       readonly problems: readonly string[];
       /** The same for a terminal: with the line of the file, and a mark under what is wrong. A reload has no time for it. */
       readonly shown: () => readonly string[];
+      readonly contents: Contents;
     };
 
 export interface LoadOptions {
@@ -62,7 +64,13 @@ export type Load = (lookAt?: LookAt) => Loaded;
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all
  * mistakes at once.
  */
-export function loadConfig({ env, flags, command = null, lookAt = lookNow }: LoadOptions): Loaded {
+export function loadConfig({ env, flags, command = null, lookAt: look = lookNow }: LoadOptions): Loaded {
+  const contents = new Map<string, string>();
+  const lookAt: LookAt = (path) => {
+    const seen = look(path);
+    contents.set(path, contentOf(seen));
+    return seen;
+  };
   const outer = [readFlags(flags), readEnvironment(env)];
   const embeddedExchange = flags.embeddedExchange === true;
   const found = findSecrets(env, { demo: embeddedExchange, lookAt });
@@ -74,7 +82,7 @@ export function loadConfig({ env, flags, command = null, lookAt = lookNow }: Loa
   const file = name === null || name === '' ? null : readConfigFile(name, lookAt);
   if (file !== null) problems.push(...file.problems);
   // Without knowing what the file says, everything that it may say would be called missing.
-  if (name === '' || file?.values === null) return invalid(problems, known);
+  if (name === '' || file?.values === null) return invalid(problems, known, contents);
 
   const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
   problems.push(...fileLayer.flatMap((layer) => layer.problems));
@@ -105,7 +113,7 @@ export function loadConfig({ env, flags, command = null, lookAt = lookNow }: Loa
     // Beside an environment that says enough, this is no mistake.
     if (file !== null && Object.keys(file.values ?? {}).length === 0)
       problems.push({ place: file.place([]), text: 'the configuration file is empty, but for comments' });
-    return invalid(problems, known);
+    return invalid(problems, known, contents);
   }
 
   const config: Config = {
@@ -124,7 +132,7 @@ export function loadConfig({ env, flags, command = null, lookAt = lookNow }: Loa
   const said = layers.map(({ source, values }) => ({ source, values }));
   const isWritten = (path: Path) => layerOf(layers, path)?.source !== 'default';
   const warnings = [...found.warnings, ...findWarnings(config, isWritten, command)];
-  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, said };
+  return { kind: 'ok', config, contents, warnings, said };
 }
 
 function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
@@ -147,11 +155,15 @@ function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
 }
 
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */
-function invalid(problems: readonly Problem[], known: readonly (string | undefined)[]): Loaded {
+function invalid(
+  problems: readonly Problem[],
+  known: readonly (string | undefined)[],
+  contents: Contents,
+): Loaded {
   const secrets = known.filter((secret) => secret !== undefined);
   const hide = (line: string) => hideSecrets(line, secrets);
   const shown = () => listProblems(problems, true).map(hide);
-  return { kind: 'invalid', problems: listProblems(problems).map(hide), shown };
+  return { kind: 'invalid', problems: listProblems(problems).map(hide), shown, contents };
 }
 
 /** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { constants, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile as readFileAside, stat as statAside } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
@@ -230,6 +231,12 @@ export interface Look {
 }
 
 export type LookAt = (path: string) => Look;
+
+/** Of each file that was looked at the SHA-256 of its bytes, or why it cannot be read. */
+export type Contents = ReadonlyMap<string, string>;
+
+export const contentOf = ({ content }: Look): string =>
+  content.kind === 'ok' ? hash('sha256', content.value.bytes) : content.text;
 
 const MOST_READ_BYTES = 1024 * 1024;
 /** A pipe without a writer would hold for ever whoever opens it. */

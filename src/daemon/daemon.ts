@@ -19,14 +19,7 @@ import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
 import { openHttpProber } from './asking.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import {
-  createInForce,
-  createLooks,
-  createReloading,
-  type Origin,
-  type Running,
-  rereadSecrets,
-} from './reloading.ts';
+import { createInForce, createReloading, type Origin, type Running } from './reloading.ts';
 import { createTelling, introduce } from './telling.ts';
 
 export interface DaemonOptions extends Origin {
@@ -59,12 +52,11 @@ export async function startDaemon(options: DaemonOptions) {
   const { log, metrics, notifying, operations } = telling;
   embedded?.narrate(log);
   const inForce = createInForce(clock, config, (guarded) => guard.follow(guarded));
-  const lookAtFiles = createLooks(options, inForce.config);
-  const reread = () => rereadSecrets(options, lookAtFiles);
-  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets: reread });
+  const rereadSecrets = () => reloading.rereadSecrets();
+  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets });
   const { keeper } = guard;
   const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
-  const parts = { ...options, inForce, lookAtFiles, telling, guard, supervision };
+  const parts = { ...options, inForce, telling, guard, supervision };
   const reloading = createReloading(parts);
   const bots = createBots(parts);
   const closeExchange = () => guard.close().then(() => embedded?.close());

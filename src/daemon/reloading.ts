@@ -1,15 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
 import { botsOf, type Config, diffConfig, hashOf } from '../config/config.ts';
-import { contentOf } from '../config/file.ts';
 import type { Load, LoadedConfig } from '../config/load.ts';
 import { wrong } from '../config/problem.ts';
 import {
+  type Contents,
+  contentOf,
   type Environment,
   type Look,
-  type LookAt,
   lookAside,
-  lookNow,
   readSecrets,
-  SECRET_VARIABLES,
 } from '../config/secrets.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
@@ -29,7 +28,6 @@ export interface Origin {
 /** What a configuration changes while the daemon runs. */
 export interface Running extends Origin {
   readonly inForce: ReturnType<typeof createInForce>;
-  readonly lookAtFiles: LookAtFiles;
   readonly telling: Telling;
   readonly guard: Guard;
   readonly supervision: Supervision | null;
@@ -49,31 +47,31 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /** Reads the configuration again. One that is wrong, or differs in what cannot change, changes nothing at all. */
 export function createReloading(daemon: Running) {
-  const { inForce, guard, telling, supervision } = daemon;
+  const { inForce, guard, telling, supervision, loaded } = daemon;
   const { operations } = telling;
+  /** What the configuration in force was read from. */
+  let { contents } = loaded;
+  const lookAtFiles = createLooks(daemon, () => contents);
   let underWay: Promise<unknown> = Promise.resolve();
   let waiting: Promise<ReloadReport> | null = null;
   let over = false;
-  const poll = createPoll(daemon, () => take('poll'));
-  const secretsIn = (config: Config, lookAt: LookAt) => contentsOf(secretFilesOf(config, daemon.env), lookAt);
-  let secrets = secretsIn(inForce.config(), lookNow);
+  const poll = createPoll(daemon, lookAtFiles, () => take('poll'));
 
   async function run(trigger: ReloadTrigger): Promise<ReloadReport> {
-    const found = await read(daemon, secrets);
+    const found = await read(daemon, lookAtFiles, contents);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if ('problems' in found) return reject(trigger, found.problems);
-    const { loaded, seen } = found;
-    const next = loaded.config;
+    const next = found.config;
     const { refusals, added, removed, moved, changed, ...diff } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
-    secrets = secretsIn(next, seen);
+    contents = found.contents;
     // While the key was refused another one may have been read, which the configuration in force does not know.
     const same = !guard.replaceSecrets(next) && diff.same;
     if (!same) {
       telling.follow(next);
       inForce.follow(next);
     }
-    poll.took(loaded);
+    poll.took(contents);
     operations[same ? 'reloadUnchanged' : 'reloadApplied'](trigger, hashOf(next));
     return same ? { kind: 'unchanged' } : { kind: 'applied', added, removed, moved, changed, progress: [] };
   }
@@ -104,7 +102,13 @@ export function createReloading(daemon: Running) {
   }
   return {
     reload,
-    watch: (): void => poll.took(daemon.loaded),
+    watch: (): void => poll.took(contents),
+    /** The secret files once more, for a key that is refused; null where their file systems do not answer. */
+    async rereadSecrets() {
+      const looks = await lookAtFiles();
+      if (looks === null) return null;
+      return readSecrets(daemon.env, { demo: loaded.config.embeddedExchange, lookAt: seenIn(looks) });
+    },
     stop(): void {
       over = true;
       poll.stop();
@@ -119,54 +123,48 @@ const seenIn = (looks: Looks) => (path: string) => looks.get(path) ?? UNSEEN;
  * Reads the configuration and all that it names once all files were the same at two looks, and secrets that are not the
  * ones known for a second: half of a file is no configuration. It is read out of the last look.
  */
-async function read({ clock, inForce, lookAtFiles, env, load }: Running, known: string) {
-  const named = secretFilesOf(inForce.config(), env);
-  const { file } = inForce.config();
-  let before: string | null = null;
+async function read({ clock, load, loaded }: Running, lookAtFiles: LookAtFiles, known: Contents) {
+  const isKnown = ([path, content]: [string, string]) =>
+    path === loaded.config.file || content === known.get(path);
+  const more: string[] = [];
+  let before: Contents = new Map();
   let same = 0;
   for (let count = 0; count < MOST_LOOKS; count += 1) {
     if (count > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
-    const looks = await lookAtFiles(named);
+    const looks = await lookAtFiles(more);
     if (looks === null) return { problems: [HANGS] };
-    const seen = seenIn(looks);
-    const secrets = contentsOf(named, seen);
-    const found = `${file === null ? null : contentOf(seen(file))} ${secrets}`;
-    same = found === before ? same + 1 : 1;
-    before = found;
-    if (same < (secrets === known ? 2 : SECRET_LOOKS)) continue;
-    const unseen = new Set<string>();
-    const loaded = load((path) => {
-      if (!looks.has(path)) unseen.add(path);
-      return seen(path);
-    });
-    if (unseen.size === 0) return loaded.kind === 'ok' ? { loaded, seen } : loaded;
+    const contents: Contents = new Map(Array.from(looks, ([path, look]) => [path, contentOf(look)]));
+    same = isDeepStrictEqual(contents, before) ? same + 1 : 1;
+    before = contents;
+    if (same < ([...contents].every(isKnown) ? 2 : SECRET_LOOKS)) continue;
+    const found = load(seenIn(looks));
+    const unseen = [...found.contents.keys()].filter((path) => !looks.has(path));
+    if (unseen.length === 0) return found;
     // It names files that were not looked at yet.
-    named.push(...unseen);
+    more.push(...unseen);
   }
   return { problems: [CHANGES] };
 }
 
-const contentsOf = (files: readonly string[], lookAt: LookAt) =>
-  files.map((file) => contentOf(lookAt(file))).join();
-
 /** Reloads once the file has changed and was the same at two looks. What was rejected is tried again, ever more rarely. */
-function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
-  const { clock, lookAtFiles } = daemon;
-  const { config } = daemon.inForce;
+function createPoll(
+  { clock, inForce: { config }, loaded }: Running,
+  lookAtFiles: LookAtFiles,
+  reload: () => Promise<ReloadReport>,
+) {
+  const file = loaded.config.file ?? '';
   let over = false;
   let cancel: Cancel = () => {};
-  /** The file as it was taken over or refused last. */
-  let taken: string | null = null;
-  let seen: string | null = null;
+  /** The file as it was taken over or refused last, and as it was at the last look. */
+  let taken: string | undefined;
+  let seen: string | undefined;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   async function turn(): Promise<void> {
-    const looks = await lookAtFiles();
-    if (looks !== null) await compare(looks);
+    const look = (await lookAtFiles())?.get(file);
+    if (look !== undefined) await compare(contentOf(look));
     wait();
   }
-  async function compare(looks: Looks): Promise<void> {
-    const { file } = config();
-    const found = file === null ? null : contentOf(seenIn(looks)(file));
+  async function compare(found: string): Promise<void> {
     const wasSeen = seen === found;
     seen = found;
     const isNew = found !== taken;
@@ -187,8 +185,10 @@ function createPoll(daemon: Running, reload: () => Promise<ReloadReport>) {
   }
   return {
     /** A file was taken over, at the start or by a reload that anybody asked for. */
-    took({ fileHash }: LoadedConfig): void {
-      [taken, seen, retry] = [fileHash, fileHash, null];
+    took(contents: Contents): void {
+      taken = contents.get(file);
+      seen = taken;
+      retry = null;
       wait();
     },
     stop(): void {
@@ -244,36 +244,22 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
   };
 }
 
-/** The secret files once more, for a key that is refused; null where their file systems do not answer. */
-export async function rereadSecrets({ env, loaded }: Origin, lookAtFiles: LookAtFiles) {
-  const looks = await lookAtFiles();
-  if (looks === null) return null;
-  return readSecrets(env, { demo: loaded.config.embeddedExchange, lookAt: seenIn(looks) });
-}
-
-/** The files of secrets, of the token and of addresses that `load` and `readSecrets` read. */
-function secretFilesOf({ control, notify }: Config, env: Environment): string[] {
-  const secrets = SECRET_VARIABLES.flatMap((name) => (/_(FILE|SOURCE)$/.test(name) ? env[name] : []));
-  const named = [...secrets, control.tokenFile, notify.urlFile, notify.pingUrlFile];
-  return named.filter((path) => path != null);
-}
-
 const ANSWER_WITHIN_MS = 5000;
 
 /** What files were at one look, by their paths. */
 type Looks = ReadonlyMap<string, Look>;
 /** Looks at all that `load` reads, and at `more`; null where a file system does not answer within 5 s. */
-export type LookAtFiles = (more?: readonly string[]) => Promise<Looks | null>;
+type LookAtFiles = (more?: readonly string[]) => Promise<Looks | null>;
 
 /**
  * A thread of libuv reads the files one after the other: one that hangs holds up no renewal. The configuration file
  * comes last, so that its content is the newest. While one look hangs, every later question waits for the same look.
  */
-export function createLooks({ clock, env }: Origin, config: () => Config): LookAtFiles {
+function createLooks({ clock, loaded: { config } }: Origin, contents: () => Contents): LookAtFiles {
   let underWay: Promise<Looks> | null = null;
   return (more = []) => {
-    const paths = [...secretFilesOf(config(), env), ...more, config().file ?? []].flat();
-    underWay ??= lookAtEach(new Set(paths)).finally(() => {
+    const others = [...contents().keys(), ...more].filter((path) => path !== config.file);
+    underWay ??= lookAtEach(new Set([...others, config.file ?? []].flat())).finally(() => {
       underWay = null;
     });
     return within(clock, ANSWER_WITHIN_MS, underWay);
