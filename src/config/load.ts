@@ -3,15 +3,8 @@ import { hideSecrets, isLoopback } from '../util/text.ts';
 import { type Config, MEANINGLESS_KEYS, marketsOf, valueAt } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
-import {
-  type Command,
-  checkMeaning,
-  findUrlFlaw,
-  isPlainAndRemote,
-  type Report,
-  warningOfPlainHttp,
-} from './meaning.ts';
-import { formatPath, listProblems, type Path, type Place, type Problem } from './problem.ts';
+import { type Command, checkMeaning, findUrlFlaw, isPlainAndRemote, warningOfPlainHttp } from './meaning.ts';
+import { formatPath, listProblems, type Path, type Problem } from './problem.ts';
 import {
   type Contents,
   contentOf,
@@ -24,7 +17,7 @@ import {
   readTokenFile,
   type Secret,
 } from './secrets.ts';
-import { checkLayer, DEFAULTS, type Layer, layerOf, mergeLayers } from './validate.ts';
+import { checkLayer, createReport, DEFAULTS, type Layer, layerOf, mergeLayers } from './validate.ts';
 
 /** A configuration that can be used. */
 export interface LoadedConfig {
@@ -88,7 +81,7 @@ export function loadConfig({ env, flags, command = null, lookAt: look = lookNow 
   problems.push(...fileLayer.flatMap((layer) => layer.problems));
   const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
   const values = mergeLayers(layers);
-  const report = reportTo(problems, layers);
+  const report = createReport(problems, layers);
   const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
   const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
     const result = named === null ? null : read(named, lookAt);
@@ -133,25 +126,6 @@ export function loadConfig({ env, flags, command = null, lookAt: look = lookNow 
   const isWritten = (path: Path) => layerOf(layers, path)?.source !== 'default';
   const warnings = [...found.warnings, ...findWarnings(config, isWritten, command)];
   return { kind: 'ok', config, contents, warnings, said };
-}
-
-function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
-  const mistaken = layers.flatMap((layer) => layer.problems.flatMap(({ path }) => (path ? [path] : [])));
-  const placeOf = (path: Path): Place => (layerOf(layers, path) ?? DEFAULTS).place(path);
-  const isMistaken = (key: string) => {
-    const path = key.split('.');
-    return mistaken.some((one) => one.every((step, at) => at >= path.length || step === path[at]));
-  };
-  const wrong = (at: string | Path, text: string | null) => {
-    const path = typeof at === 'string' ? at.split('.') : at;
-    if (text !== null) problems.push({ place: placeOf(path), text });
-  };
-  return {
-    isMistaken,
-    labelOf: (path) => placeOf(path).label,
-    wrong,
-    missing: (key, text) => wrong(key, isMistaken(key) ? null : text),
-  };
 }
 
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */

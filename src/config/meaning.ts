@@ -13,18 +13,7 @@ import {
 } from './config.ts';
 import { type Checked, describe, firstOf, ok, type Path, wrong } from './problem.ts';
 import { BOT_PATTERN, DEFAULT_BOT, LIVENESS_MODES, type LivenessMode, type Values } from './schema.ts';
-
-/** Takes in what is wrong with a configuration, and knows what was found wrong before. A key is `exchange.baseUrls`. */
-export interface Report {
-  /** Null: nothing is wrong. */
-  readonly wrong: (path: string | Path, text: string | null) => void;
-  /** What must be there and is not, whichever source would have given it. Where it is mistaken nothing is said. */
-  readonly missing: (key: string, text: string) => void;
-  /** Something at, above or below the key was already found wrong: what follows from it is unknown. */
-  readonly isMistaken: (key: string) => boolean;
-  /** Where a value stands, for a message about another one. */
-  readonly labelOf: (path: Path) => string;
-}
+import type { Report } from './validate.ts';
 
 /** The commands that keep timers armed. `exec` starts the bot itself. */
 export type Command = 'run' | 'exec';

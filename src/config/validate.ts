@@ -162,6 +162,32 @@ export function layerOf<One extends Pick<Layer, 'values'>>(
   return layers.find(({ values }) => path.reduce<unknown>(under, values) !== undefined);
 }
 
+export type Report = ReturnType<typeof createReport>;
+
+/** Adds to the problems that the layers have what is wrong with all of them together. A key is `exchange.baseUrls`. */
+export function createReport(problems: Problem[], layers: readonly Layer[]) {
+  const mistaken = problems.flatMap(({ path }) => (path === undefined ? [] : [path]));
+  const placeOf = (path: Path) => (layerOf(layers, path) ?? DEFAULTS).place(path);
+  /** Something at, above or below the key was already found wrong: what follows from it is unknown. */
+  const isMistaken = (key: string) => {
+    const path = key.split('.');
+    return mistaken.some((one) => one.every((step, at) => at >= path.length || step === path[at]));
+  };
+  /** Null: nothing is wrong. */
+  const wrong = (at: string | Path, text: string | null) => {
+    const path = typeof at === 'string' ? at.split('.') : at;
+    if (text !== null) problems.push({ place: placeOf(path), text });
+  };
+  return {
+    wrong,
+    isMistaken,
+    /** What must be there and is not, whichever source would have given it. Where it is mistaken nothing is said. */
+    missing: (key: string, text: string) => wrong(key, isMistaken(key) ? null : text),
+    /** Where a value stands, for a message about another one. */
+    labelOf: (path: Path) => placeOf(path).label,
+  };
+}
+
 /** What holds where nobody says otherwise: the defaults that the schema states, and null for keys that have none. */
 export const DEFAULTS: Layer = {
   source: 'default',
