@@ -9,12 +9,13 @@ import {
   type Contents,
   contentOf,
   type Environment,
+  type FindFlaw,
   findSecrets,
   findSharedKey,
+  findTokenFlaw,
   type LookAt,
   lookNow,
   readSecretFile,
-  readTokenFile,
   type Secret,
 } from './secrets.ts';
 import { checkLayer, createReport, DEFAULTS, type Layer, layerOf, mergeLayers } from './validate.ts';
@@ -83,23 +84,20 @@ export function loadConfig({ env, flags, command = null, lookAt: look = lookNow 
   const values = mergeLayers(layers);
   const report = createReport(problems, layers);
   const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
-  const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
-    const result = named === null ? null : read(named, lookAt);
-    if (result?.kind === 'wrong') report.wrong(path, result.text);
-    if (result?.kind !== 'ok') return null;
-    const { secret, warning } = result.value;
+  const readFrom = (key: string, named: string | null, what: string, findMore: FindFlaw): Secret | null => {
+    const read = named === null ? null : readSecretFile(named, what, lookAt, findMore);
+    if (read?.kind === 'wrong') report.wrong(key, read.text);
+    if (read?.kind !== 'ok') return null;
+    const { secret, warning } = read.value;
     known.push(secret.reveal());
-    if (warning !== null) found.warnings.push(`${formatPath(path)}: ${warning}`);
+    if (warning !== null) found.warnings.push(`${key}: ${warning}`);
     return secret;
   };
-  const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
-    readFrom(path, named, (url) => {
-      return readSecretFile(url, 'address', { lookAt, findMore: (text) => findUrlFlaw(text, isTelegram) });
-    });
   const { urlFile, pingUrlFile, format } = values.notify;
-  const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
-  const url = readUrl(['notify', 'urlFile'], urlFile, format === 'telegram');
-  const pingUrl = readUrl(['notify', 'pingUrlFile'], pingUrlFile, false);
+  const token = readFrom('control.tokenFile', values.control.tokenFile, 'token', findTokenFlaw);
+  const findFlaw: FindFlaw = (text) => findUrlFlaw(text, format === 'telegram');
+  const url = readFrom('notify.urlFile', urlFile, 'address', findFlaw);
+  const pingUrl = readFrom('notify.pingUrlFile', pingUrlFile, 'address', (text) => findUrlFlaw(text, false));
   problems.push(...findSharedKey(found, values.shard, env));
   const { liveness } = checked;
   if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {

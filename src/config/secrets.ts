@@ -105,7 +105,7 @@ export function findSecrets(environment: Environment, { demo, lookAt = lookNow }
       const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
       return refuse(sourceVariable, text);
     }
-    const read = readSecretFile(file, what, { lookAt });
+    const read = readSecretFile(file, what, lookAt);
     if (read.kind === 'wrong') return refuse(fileVariable, read.text);
     const { secret, warning } = read.value;
     if (warning !== null) warnings.push(`${fileVariable}: ${warning}`);
@@ -152,16 +152,14 @@ const isNewer = ({ changedMs }: Look, copy: Look) =>
 export type SecretFile = Checked<{ readonly secret: Secret; readonly warning: string | null }>;
 
 /** What is wrong with a secret, without showing any of it; null where nothing is. */
-type FindFlaw = (text: string) => string | null;
+export type FindFlaw = (text: string) => string | null;
 
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
 export function readSecretFile(
   file: string,
   what: string,
-  {
-    lookAt = lookNow,
-    findMore = () => null,
-  }: { readonly lookAt?: LookAt; readonly findMore?: FindFlaw } = {},
+  lookAt: LookAt,
+  findMore: FindFlaw = () => null,
 ): SecretFile {
   const { content } = lookAt(file);
   const isBig = content.kind === 'ok' && content.value.bytes.length > MOST_BYTES;
@@ -179,17 +177,17 @@ export function readSecretFile(
   return ok({ secret: makeSecret(text, 'file'), warning: isOpen ? open : null });
 }
 
-const SHORT = 'allowed: at least 16, such as those of openssl rand -hex 32';
+const ENOUGH = 'allowed: at least 16, such as those of openssl rand -hex 32';
 
-/** Reads the token of the control listener. A shorter one can be guessed. */
-export const readTokenFile = (file: string, lookAt = lookNow): SecretFile =>
-  readSecretFile(file, 'token', {
-    lookAt,
-    findMore: ({ length }) => (length < 16 ? `found ${length} characters; ${SHORT}` : null),
-  });
+/** A shorter token can be guessed. */
+export const findTokenFlaw: FindFlaw = ({ length }) =>
+  length < 16 ? `found ${length} characters; ${ENOUGH}` : null;
+
+/** Reads the token of the control listener. */
+export const readTokenFile = (file: string) => readSecretFile(file, 'token', lookNow, findTokenFlaw);
 
 /** Reads an OAuth 2.0 access token, of any length. */
-export const readAccessTokenFile = (file: string): SecretFile => readSecretFile(file, 'access token');
+export const readAccessTokenFile = (file: string) => readSecretFile(file, 'access token', lookNow);
 
 /** What is put around a secret by mistake; WHAT stands for what it is. */
 const AROUND: readonly (readonly [RegExp, string])[] = [
