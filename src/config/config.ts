@@ -224,9 +224,11 @@ function findUnchangeable(running: Config, next: Config): string[] {
 export function valueAt(config: Config, path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
   if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
-  const texts = [value ?? []].flat().map((entry) => (isRecord(entry) ? entry['text'] : entry));
-  return texts.join(', ') || 'none';
+  return [value ?? []].flat().map(asText).join(', ') || 'none';
 }
+
+/** An address as it was written; any other value as it is. */
+export const asText = (entry: unknown) => (isRecord(entry) ? entry['text'] : entry);
 
 /** What each `shutdown.policy` does. */
 export const WHAT_A_STOP_DOES = {

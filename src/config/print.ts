@@ -1,6 +1,5 @@
 import { stringify } from 'yaml';
-import { isRecord } from '../util/text.ts';
-import { type Config, MEANINGLESS_KEYS } from './config.ts';
+import { asText, type Config, MEANINGLESS_KEYS } from './config.ts';
 import type { LoadedConfig } from './load.ts';
 import { formatPath, type Path, type Tree } from './problem.ts';
 import { FileSchema, type SchemaNode } from './schema.ts';
@@ -79,5 +78,3 @@ export function printConfig(config: Config, sources: Sources): string[] {
   }
   return lines;
 }
-
-const asText = (entry: unknown) => (isRecord(entry) && 'text' in entry ? entry['text'] : entry);
