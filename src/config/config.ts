@@ -142,10 +142,7 @@ export const MEANINGLESS_KEYS: Readonly<Record<LivenessMode, readonly (keyof Con
   none: ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'],
 };
 
-/**
- * What a reload would do: compares the configuration in force with a new one that has no mistake. Exchange, liveness
- * mode, listeners and log format cannot change.
- */
+/** What a reload would do with the configuration in force and a new one that has no mistake. */
 export function diffConfig(running: Config, next: Config) {
   const before = shapesOf(running.markets);
   const after = shapesOf(next.markets);
@@ -244,10 +241,7 @@ export const ASSUMED_ROUND_TRIP_MS = 100;
 export const describePace = (roundTripMs: number, how = '') =>
   `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${roundTripMs.toFixed(0)} ms${how}.`;
 
-/**
- * The cadence that the rate limit allows, and with rising nonces, where one request waits for the one before it, the round
- * trip. `roundTripMs` null: not measured.
- */
+/** The cadence that the rate limit and, with rising nonces, the round trip allow. `roundTripMs` null: not measured. */
 export function cadenceAt(settings: CoreSettings, roundTripMs: number | null) {
   const assumedMs = settings.nonce === 'window' ? null : ASSUMED_ROUND_TRIP_MS;
   return planCadence(settings.markets, carriedPerSecond(settings, roundTripMs ?? assumedMs));

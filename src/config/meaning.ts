@@ -197,10 +197,7 @@ const wrongBase = refuser(
   'https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)',
 );
 
-/**
- * A base address as its origin, without a trailing slash: https, or http to loopback (with `allowPlainHttp` to any
- * host), and nothing but host and port.
- */
+/** A base address as its origin: https, or http to this host (with `allowPlainHttp` to any), with no path. */
 export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<string> {
   const url = readHttp(text);
   // An address that cannot be read may hold a password.

@@ -55,10 +55,7 @@ export function formatPath(path: Path): string {
 /** Nobody reads more, and to explain each of 70,000 holds up renewals for seconds. */
 export const MOST_TOLD = 100;
 
-/**
- * The messages in the order of their places, the same only once and at most 100; for a terminal with the line of the file
- * under each.
- */
+/** The messages in the order of their places, each once, at most 100; for a terminal with the line of the file below. */
 export function listProblems(problems: readonly Problem[], isTerminal = false): string[] {
   const below = ({ place, keyOnly = false }: Problem) => (isTerminal && place.excerpt?.(keyOnly)) || [];
   const told = problems

@@ -20,10 +20,9 @@ import { FileSchema, type SchemaNode, type Values } from './schema.ts';
 type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Checks values against a schema, and says everything that is wrong. Variables are checked by env-schema: all their names
- * begin with `prefix`, which is therefore no sign of likeness, and numbers may be written as text. In a file, which has
- * no prefix, `"60"` is a mistake. Violations of `pattern` are left to the checks of meaning, which know what to write
- * instead. The values come back without what is wrong: keys deleted, list entries undefined.
+ * Checks values against a schema, and says all that is wrong. Variables, whose names begin with `prefix`, are checked by
+ * env-schema: numbers may be written as text. In a file, without a prefix, `"60"` is a mistake. Violations of `pattern`
+ * are left to the checks of meaning. The values come back without what is wrong: keys deleted, list entries undefined.
  */
 export function validate(values: Tree, schema: object, prefix = '') {
   const first = check(values, schema, prefix);
