@@ -171,13 +171,19 @@ export const EnvironmentSchema = {
 
 export const publishedEnvironmentSchema = () => published('killswitchd environment', EnvironmentSchema);
 
-/** What the environment says. Only `KILLSWITCHD_*` is looked at, and of that everything must be known. */
+/**
+ * What the environment says. Of `KILLSWITCHD_*` everything must be known, but for what Kubernetes tells every container
+ * about the services of its namespace: `KILLSWITCHD_WEB_SERVICE_HOST` comes of one named `killswitchd-web`.
+ */
 export function readEnvironment(environment: Environment): Layer {
+  const names = Object.keys(environment)
+    .filter((name) => name.startsWith(PREFIX))
+    .sort();
+  const services = names.flatMap((name) => /^([A-Z0-9_]+)_SERVICE_HOST$/.exec(name)?.[1] ?? []);
+  const links = services.map((service) => new RegExp(`^${service}_(SERVICE_(HOST|PORT)|PORT)(_|$)`));
   const secrets: readonly string[] = SECRET_VARIABLES;
-  const isOurs = (name: string) =>
-    name.startsWith(PREFIX) && !secrets.includes(name) && !isServiceLink(name, environment);
-  const names = Object.keys(environment).sort().filter(isOurs);
-  const given = names.map((name): [string, unknown] => [name, environment[name]]);
+  const isOurs = (name: string) => !secrets.includes(name) && !links.some((link) => link.test(name));
+  const given = names.filter(isOurs).map((name): [string, unknown] => [name, environment[name]]);
   return readOuter('environment', given);
 }
 
@@ -186,17 +192,6 @@ export function findUnknown(environment: Environment): readonly Problem[] {
   const isUnknown = ({ path: [name] = [] }: Problem) =>
     String(name).startsWith(PREFIX) && SETTINGS.every(({ variable }) => variable !== name);
   return readEnvironment(environment).problems.filter(isUnknown);
-}
-
-/**
- * Kubernetes gives every container variables about the services of its namespace: for a service named
- * `killswitchd-web` they begin with `KILLSWITCHD_WEB_SERVICE_HOST` and are nobody's typing mistake.
- */
-function isServiceLink(name: string, environment: Environment): boolean {
-  return Object.keys(environment).some((key) => {
-    const service = /^(KILLSWITCHD[A-Z0-9_]*)_SERVICE_HOST$/.exec(key)?.[1];
-    return service !== undefined && new RegExp(`^${service}_(SERVICE_(HOST|PORT)|PORT)(_|$)`).test(name);
-  });
 }
 
 /** What the command line says. */
