@@ -141,7 +141,6 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
   const { config, guarded, bots } = inForce;
   const { mode } = config().liveness;
   const beats = createBeats({ mode, bots });
-  const evidence: Evidence[] = [beats];
   let longestMs = Number.POSITIVE_INFINITY;
   // All but the mode is asked for at each look: a reload needs no restart.
   const probeEveryMs = () => Math.min(guarded().liveness.probeEverySeconds * 1000, longestMs);
@@ -150,7 +149,7 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
   const watched = mode === 'process' ? look : null;
   const child = createProcessEvidence({ ...looking, bots: () => botsOf(guarded().markets), look: watched });
-  evidence.push(child);
+  const evidence: Evidence[] = [beats, child];
   if (mode === 'file')
     evidence.push(createFileEvidence({ ...looking, files: placesOf('file'), look: createFileLook() }));
   if (mode === 'http') {
