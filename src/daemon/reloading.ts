@@ -158,7 +158,9 @@ function createPoll(
   /** The file as it was taken over or refused last, and as it was at the last look. */
   let taken: string | undefined;
   let seen: string | undefined;
-  let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
+  /** When a refused file is tried again, and how long after the time before. */
+  let retryAtMs = Infinity;
+  let retryGapMs = 0;
   async function turn(): Promise<void> {
     const look = (await lookAtFiles())?.get(file);
     if (look !== undefined) await compare(contentOf(look));
@@ -168,14 +170,13 @@ function createPoll(
     const wasSeen = seen === found;
     seen = found;
     const isNew = found !== taken;
-    if (isNew ? !wasSeen : retry === null || clock.now().monoMs < retry.atMs) return;
+    if (isNew ? !wasSeen : clock.now().monoMs < retryAtMs) return;
     taken = found;
     const { kind } = await reload();
-    // A rejected file is tried again: its secret may not have been there yet, while a deployment went on.
-    const pollMs = config().reload.pollSeconds * 1000;
-    const gapMs = isNew || retry === null ? 0 : Math.min(retry.gapMs * 2, LONGEST_RETRY_MS);
-    const nextMs = Math.max(pollMs, gapMs);
-    retry = kind === 'rejected' ? { gapMs: nextMs, atMs: clock.now().monoMs + nextMs } : null;
+    // Its secret may not have been there yet, while a deployment went on.
+    const gapMs = isNew ? 0 : Math.min(retryGapMs * 2, LONGEST_RETRY_MS);
+    retryGapMs = Math.max(config().reload.pollSeconds * 1000, gapMs);
+    retryAtMs = kind === 'rejected' ? clock.now().monoMs + retryGapMs : Infinity;
   }
   /** Waits for the next look as long as the configuration in force says. */
   function wait(): void {
@@ -188,7 +189,7 @@ function createPoll(
     took(contents: Contents): void {
       taken = contents.get(file);
       seen = taken;
-      retry = null;
+      retryAtMs = Infinity;
       wait();
     },
     stop(): void {
