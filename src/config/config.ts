@@ -181,8 +181,8 @@ function findRemoval({ markets }: Config, next: Config, removed: readonly string
 function effectOf(config: Config) {
   const { secrets, control, notify } = config;
   const all = [secrets.apiKey, secrets.apiSecret, control.token, notify.url, notify.pingUrl];
-  const shapes = { markets: shapesOf(config.markets), fleet: shapesOf(config.fleet) };
-  return { ...said(config), defaults: null, ...shapes, secrets: all.map((secret) => secret?.reveal()) };
+  const revealed = all.map((secret) => secret?.reveal());
+  return { ...said(config), defaults: null, markets: null, fleet: shapesOf(config.fleet), revealed };
 }
 
 /** What the configuration says, without the secrets and the name of its file. */
