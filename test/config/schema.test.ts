@@ -23,8 +23,8 @@ const readText = (path: string) => readFileSync(path, 'utf8');
 const publishedFile = (): SchemaNode => JSON.parse(readText('config/killswitchd.schema.json')) as SchemaNode;
 
 const shown = (config: object): unknown => JSON.parse(JSON.stringify(config));
-const accepts = (schema: object, values: unknown) =>
-  new Ajv({ allowUnionTypes: true }).validate(schema, values);
+const ajv = new Ajv({ allowUnionTypes: true });
+const accepts = (schema: object, values: unknown) => ajv.validate(schema, values);
 
 describe('the published JSON Schema', () => {
   it('is the one that the daemon checks files against (else: killswitchd schema > config/killswitchd.schema.json)', () => {
