@@ -181,8 +181,7 @@ export function readEnvironment(environment: Environment): Layer {
     .sort();
   const services = names.flatMap((name) => /^([A-Z0-9_]+)_SERVICE_HOST$/.exec(name)?.[1] ?? []);
   const links = services.map((service) => new RegExp(`^${service}_(SERVICE_(HOST|PORT)|PORT)(_|$)`));
-  const secrets: readonly string[] = SECRET_VARIABLES;
-  const isOurs = (name: string) => !secrets.includes(name) && !links.some((link) => link.test(name));
+  const isOurs = (name: string) => !SECRET_VARIABLES.includes(name) && !links.some((link) => link.test(name));
   const given = names.filter(isOurs).map((name): [string, unknown] => [name, environment[name]]);
   return readOuter('environment', given);
 }

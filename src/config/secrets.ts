@@ -50,14 +50,11 @@ interface FindOptions {
 }
 
 /** Variables that hold a secret or name a file that does. */
-export const SECRET_VARIABLES = [
-  'KILLSWITCHD_API_KEY',
-  'KILLSWITCHD_API_KEY_FILE',
-  'KILLSWITCHD_API_KEY_SOURCE',
-  'KILLSWITCHD_API_SECRET',
-  'KILLSWITCHD_API_SECRET_FILE',
-  'KILLSWITCHD_API_SECRET_SOURCE',
-] as const;
+export const SECRET_VARIABLES = ['KILLSWITCHD_API_KEY', 'KILLSWITCHD_API_SECRET'].flatMap((name) => [
+  name,
+  `${name}_FILE`,
+  `${name}_SOURCE`,
+]);
 
 const MOST_BYTES = 4 * 1024;
 
@@ -142,7 +139,7 @@ export function findSharedKey(
 }
 
 function placeOf(variable: string, rank: number): Place {
-  return { label: variable, rank, offset: SECRET_VARIABLES.findIndex((name) => name === variable) - 10 };
+  return { label: variable, rank, offset: SECRET_VARIABLES.indexOf(variable) - 10 };
 }
 
 /** Whether a file was changed, or put in its place, after its copy was made. False where one of them is not to be seen. */
