@@ -25,12 +25,14 @@ async function listenAt(where: ListenOptions) {
 }
 
 /** `check-config` of the example, with more flags. */
-const example = (flags: readonly string[] = [], env: Record<string, string> = {}) =>
-  ask(['check-config', '--config', EXAMPLE, ...flags], { ...SECRETS, ...env });
+const example = (flags = '', env: Record<string, string> = {}) =>
+  ask(`check-config --config ${EXAMPLE} ${flags}`.trimEnd().split(' '), { ...SECRETS, ...env });
 
 /** `check-config` of an environment that is enough by itself. */
-const bare = (flags: readonly string[], env: Record<string, string> = {}) =>
-  ask(['check-config', ...flags], { ...ENVIRONMENT, KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0', ...env });
+const bare = (flags = '', env: Record<string, string> = {}) => {
+  const words = `check-config ${flags}`.trimEnd().split(' ');
+  return ask(words, { ...ENVIRONMENT, KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0', ...env });
+};
 
 it('check-config says in plain words what a configuration means, per market and with numbers', async () => {
   const { out, err, exitCode } = await example();
@@ -71,14 +73,14 @@ it.each([
   ['none', {}, '.\n'],
 ])('check-config says how mode %s watches the bot', async (mode, given, says) => {
   const env = Object.entries(given).map(([name, value]) => [`KILLSWITCHD_LIVENESS_${name}`, value]);
-  const { out, exitCode } = await example(['--liveness-mode', mode], Object.fromEntries(env));
+  const { out, exitCode } = await example(`--liveness-mode ${mode}`, Object.fromEntries(env));
   expect(exitCode).toBe(EXIT.ok);
   expect(out).toContain(`Bot: liveness mode ${mode}${says}`);
   expect(out.includes('Warning: liveness.mode: none: nobody watches the bot')).toBe(mode === 'none');
 });
 
 it('check-config warns about a status page that other hosts can read', async () => {
-  const { out } = await bare(['--web-listen', '0.0.0.0:17477,127.0.0.1:17477,[::1]:17477']);
+  const { out } = await bare('--web-listen 0.0.0.0:17477,127.0.0.1:17477,[::1]:17477');
   expect(out.split('\n').filter((line) => line.startsWith('Warning: web.listen'))).toEqual([
     expect.stringContaining(
       'whoever reaches 0.0.0.0:17477 can read markets, addresses and states, without password',
@@ -87,7 +89,7 @@ it('check-config warns about a status page that other hosts can read', async () 
 });
 
 it('check-config gives programs JSON, whether the configuration is right or not', async () => {
-  const right = await example(['--format', 'json', '--print']);
+  const right = await example('--format json --print');
   expect(JSON.parse(right.out)).toMatchObject({
     ok: true,
     file: EXAMPLE,
@@ -95,22 +97,14 @@ it('check-config gives programs JSON, whether the configuration is right or not'
     config: { secrets: { apiKey: '[redacted, 17 chars, from environment]' } },
     sources: { 'markets[1].bot': 'file' },
   });
-  const wrong = await example([
-    '--format',
-    'json',
-    '--log-level',
-    'loud',
-    '--timeout-seconds',
-    '4',
-    '--live',
-  ]);
+  const wrong = await example('--format json --log-level loud --timeout-seconds 4 --live');
   expect([wrong.exitCode, wrong.err.split('\n').length]).toEqual([EXIT.config, 2]);
   expect(JSON.parse(wrong.out)).toEqual({ ok: false, problems: wrong.err.split('\n') });
 });
 
 it('check-config says which round trip it assumes with rising nonces, and what that is too slow for', async () => {
   const markets = Array.from({ length: 100 }, (_, index) => `M${index}_USDT:5`).join();
-  const { out, exitCode } = await bare(['--markets', markets]);
+  const { out, exitCode } = await bare(`--markets ${markets}`);
   expect(exitCode).toBe(EXIT.ok);
   for (const says of [
     'hold for a round trip of 100 ms, which is assumed; --live measures it',
@@ -121,8 +115,8 @@ it('check-config says which round trip it assumes with rising nonces, and what t
 });
 
 it('check-config joins flags that are given several times', async () => {
-  const markets = ['--markets', 'A_B:10', '--markets', 'C_D,E_F'];
-  const { out } = await bare([...markets, '--web-listen', '127.0.0.1:0', '--web-listen', '[::1]:0']);
+  const listen = '--web-listen 127.0.0.1:0 --web-listen [::1]:0';
+  const { out } = await bare(`--markets A_B:10 --markets C_D,E_F ${listen}`);
   expect(out).toContain('Status page, health and metrics: 127.0.0.1:0, [::1]:0.');
   expect(out).toMatch(/Markets: 3\n {2}A_B [^]*\n {2}C_D [^]*\n {2}E_F /);
 });
@@ -148,7 +142,7 @@ describe('check-config --live', () => {
   });
   afterAll(() => exchange.close());
   const live = (env: Record<string, string> = {}) =>
-    bare(['--live'], { KILLSWITCHD_BASE_URL: exchange.url, ...env });
+    bare('--live', { KILLSWITCHD_BASE_URL: exchange.url, ...env });
 
   it('pings, shows the key, and asks about every market without touching a timer', async () => {
     const { out, exitCode } = await live();
@@ -235,7 +229,7 @@ describe('check-config --live', () => {
     const missing = `unix:${folder}/missing/control.sock`;
     const controls = [taken, missing, `unix:${folder}/free.sock`].join();
     const env = { KILLSWITCHD_WEB_LISTEN: web, KILLSWITCHD_CONTROL_LISTEN: controls };
-    const { out, exitCode } = await bare([], env);
+    const { out, exitCode } = await bare('', env);
     const says = 'On this host, run would refuse to start now: ';
     expect(out.split('\n').filter((line) => line.startsWith('On this host'))).toEqual([
       `${says}web listener ${web}: the address is in use by another process, perhaps another killswitchd; stop it, or set web.listen or KILLSWITCHD_WEB_LISTEN to another port`,

@@ -116,25 +116,23 @@ it('a configuration warns about what is allowed and yet worth a thought', () => 
 });
 
 it.each([
-  [
-    'notify: { format: slack, name: main }',
-    ['notify.format, notify.name: of no meaning without notify.urlFile'],
-  ],
-  [
-    'notify: { pingEverySeconds: 300 }',
-    ['notify.pingEverySeconds: of no meaning without notify.pingUrlFile'],
-  ],
+  ['notify: { format: slack, name: main }', 'notify.format, notify.name', 'notify.urlFile'],
+  ['notify: { pingEverySeconds: 300 }', 'notify.pingEverySeconds', 'notify.pingUrlFile'],
   [
     'control: { access: group, listen: ["127.0.0.1:1"] }',
-    ['control.access: of no meaning without a unix: socket in control.listen'],
+    'control.access',
+    'a unix: socket in control.listen',
   ],
   // What the example says of every key: the default.
-  ['notify: { format: json, name: killswitchd, pingEverySeconds: 60 }\ncontrol: { access: owner }', []],
-  ['control: { access: group, listen: ["unix:/run/control.sock"] }', []],
-])('a configuration warns about what does nothing without another key: %s', (text, says) => {
-  const idle = loadWell(`${FILE}${text}\n`).warnings.filter((line) => line.includes('of no meaning'));
-  expect(idle).toEqual(says);
-});
+  ['notify: { format: json, name: killswitchd, pingEverySeconds: 60 }\ncontrol: { access: owner }'],
+  ['control: { access: group, listen: ["unix:/run/control.sock"] }'],
+])(
+  'a configuration warns about what does nothing without another key: %s',
+  (text, keys = '', needed = '') => {
+    const idle = loadWell(`${FILE}${text}\n`).warnings.filter((line) => line.includes('of no meaning'));
+    expect(idle).toEqual(keys === '' ? [] : [`${keys}: of no meaning without ${needed}`]);
+  },
+);
 
 it('a configuration takes plain http to another host, and a control address that others reach, only where asked to, and says so', () => {
   const plain = FILE.replace('[https://exchange.example]', '[http://exchange:17480], allowPlainHttp: true');
