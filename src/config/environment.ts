@@ -74,7 +74,7 @@ const readList = (value: unknown) => ok(split(value).map((entry) => entry.trim()
 
 /** A name before the dash: -1 is a mistake and no pod. */
 const ORDINAL = /^(?:[^-].*-)?(\d{1,3})$/;
-const SHARD = /^((?:[^/-][^/]*-)?\d{1,3})\/(\d{1,4})$/;
+const SHARD = /^(?:[^/-][^/]*-)?(\d{1,3})\/(\d{1,4})$/;
 
 /** `2` and `killswitchd-2`, the name of a StatefulSet's pod, both as 2. */
 function readOrdinal(value: unknown): Checked<number> {
@@ -85,11 +85,10 @@ function readOrdinal(value: unknown): Checked<number> {
 
 /** `2/4`, or `killswitchd-2/4`, as the file would have it. */
 function readShard(value: unknown): Checked<unknown> {
-  const allowed = `found ${describe(value)}; allowed: I/N with I from 0 to N - 1, such as 2/4`;
-  const [, name = '', last = ''] = SHARD.exec(String(value)) ?? [];
-  const [index, count] = [Number(ORDINAL.exec(name)?.[1]), Number(last)];
+  const [, index = 0, count = 0] = (SHARD.exec(String(value)) ?? []).map(Number);
   if (index < count) return ok({ index, count });
-  const hint = `: shards are counted from 0, and the last of ${last} is ${count - 1}/${last}`;
+  const allowed = `found ${describe(value)}; allowed: I/N with I from 0 to N - 1, such as 2/4`;
+  const hint = `: shards are counted from 0, and the last of ${count} is ${count - 1}/${count}`;
   return wrong(count > 0 ? `${allowed}${hint}` : allowed);
 }
 
