@@ -48,15 +48,13 @@ const MARKETS_ARE_MISSING =
   'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS';
 const BOT_IS_WRONG = 'allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone';
 
-/** A market as it was written; undefined where it was so wrong that it was taken out, and so is what was wrong of it. */
-type MarketEntry = string | Partial<MarketConfig> | undefined;
-
 /** All markets with what they inherit; where some are wrong, those that have a name and a right bot. */
 function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Report): MarketConfig[] {
   if (markets === null) report.missing('markets', MARKETS_ARE_MISSING);
   const fleet: MarketConfig[] = [];
   const firstAt = new Map<string, Path>();
-  const entries: readonly MarketEntry[] = markets ?? [];
+  // Undefined where it was so wrong that it was taken out, and so is what was wrong of a market.
+  const entries: readonly (string | Partial<MarketConfig> | undefined)[] = markets ?? [];
   entries.forEach((entry, index) => {
     if (entry === undefined) return;
     const own: Partial<MarketConfig> = typeof entry === 'string' ? { market: entry } : entry;
@@ -87,12 +85,10 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
 function refuseMarket(market: string): string {
   const variable = market.includes(':') ? ', or MARKET[:SECONDS[:TYPE+TYPE]] in a variable or flag' : '';
   const allowed = `allowed: BASE_QUOTE in upper-case letters and digits${variable}`;
-  return `found ${describe(market)}; ${allowed}${suggest(meantMarket(market))}`;
-}
-
-function meantMarket(text: string): string | null {
-  const [, name, seconds] = /^([A-Z0-9]+_[A-Z0-9]+):(\d+)$/.exec(text) ?? [];
-  return name === undefined ? nearestMarket(text) : `{ market: ${name}, timeoutSeconds: ${seconds} }`;
+  const [, name, seconds] = /^([A-Z0-9]+_[A-Z0-9]+):(\d+)$/.exec(market) ?? [];
+  const meant =
+    name === undefined ? nearestMarket(market) : `{ market: ${name}, timeoutSeconds: ${seconds} }`;
+  return `found ${describe(market)}; ${allowed}${suggest(meant)}`;
 }
 
 /** Checks each entry of a list of addresses, and that none stands there twice, or in `taken` already. */
