@@ -44,8 +44,7 @@ export function addConfigFlags(command: Command): Command {
 /** The configuration of a command, and how it is read again. Says what is wrong, and throws what ends with 78. */
 export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const { env } = edge;
-  const load: Load = (lookAt) =>
-    loadConfig({ env, flags, ...(command && { command }), ...(lookAt && { lookAt }) });
+  const load: Load = (lookAt) => loadConfig({ env, flags, command, lookAt });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
   tellWrong(edge, flags, loaded.shown());

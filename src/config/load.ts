@@ -46,8 +46,8 @@ export interface LoadOptions {
   readonly env: Environment;
   readonly flags: Flags;
   /** What the configuration is for; left out where it is only looked at. `exec` needs no liveness mode. */
-  readonly command?: Command | null;
-  readonly lookAt?: LookAt;
+  readonly command?: Command | null | undefined;
+  readonly lookAt?: LookAt | undefined;
 }
 
 /** Reads the configuration out of what `lookAt` sees; without it, the files are read anew. */
