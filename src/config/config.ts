@@ -227,7 +227,6 @@ export function valueAt(config: Config, path: string): string {
 /** An address as it was written; any other value as it is. */
 export const asText = (entry: unknown) => (isRecord(entry) ? entry['text'] : entry);
 
-/** What each `shutdown.policy` does. */
 export const WHAT_A_STOP_DOES = {
   delete: 'deletes the timers',
   keep: 'leaves the timers to fire',

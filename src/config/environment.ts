@@ -192,7 +192,6 @@ export function findUnknown(environment: Environment): readonly Problem[] {
   return readEnvironment(environment).problems.filter(isUnknown);
 }
 
-/** What the command line says. */
 export function readFlags(flags: Flags): Layer {
   const given = SETTINGS.map(({ variable, flag }): [string, unknown] => [variable, flag && flags[flag.key]]);
   return readOuter('flag', given);

@@ -20,7 +20,6 @@ import {
 } from './secrets.ts';
 import { checkLayer, createReport, DEFAULTS, type Layer, layerOf, mergeLayers } from './validate.ts';
 
-/** A configuration that can be used. */
 export interface LoadedConfig {
   readonly kind: 'ok';
   readonly config: Config;
@@ -138,7 +137,7 @@ function invalid(
   return { kind: 'invalid', problems: listProblems(problems).map(hide), shown, contents };
 }
 
-/** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */
+/** Each begins with the key that it is about. */
 function findWarnings(config: Config, isWritten: (path: Path) => boolean, command: Command | null): string[] {
   const { embeddedExchange, web, control, fleet, markets } = config;
   const { baseUrls, sameAccount } = config.exchange;

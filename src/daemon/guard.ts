@@ -99,7 +99,6 @@ export function createGuard(options: GuardOptions) {
   });
   return {
     keeper,
-    /** Blots out secrets. */
     hide: secrets.hide,
     /** True where key or secret are other ones now. */
     replaceSecrets,
