@@ -1,4 +1,13 @@
-import { VIEW_SOURCE } from './page-view.ts';
+import * as views from './page-view.ts';
+import * as words from './page-words.ts';
+
+const NAMED = Object.entries(words).map(([name, word]) => `${name}: ${word.name}`);
+/** What the browser needs to do as the server does: `viewPage(status, look)`. A bundler may have given another name. */
+export const VIEW_SOURCE = [
+  ...Object.values(words),
+  `const words = { ${NAMED.join(', ')} };`,
+  ...Object.values(views),
+].join('\n');
 
 /** The page's only script. It changes the document node by node: what somebody has opened, marked or typed stays. */
 const SCRIPT = `
@@ -41,9 +50,9 @@ function show() {
   const { gone, goneAtMs, heardAt, link } = connection;
   const elapsedSeconds = ((gone === null ? shownMs : goneAtMs) - madeMs) / 1000;
   const now = status.now + (shownMs - madeMs) / 1000;
-  const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page }, say);
+  const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page });
   if (document.title !== summary.title) document.title = summary.title;
-  const icon = document.querySelector('link[rel=icon]'), href = say.tabIconOf(summary.tone);
+  const icon = document.querySelector('link[rel=icon]'), href = words.tabIconOf(summary.tone);
   if (icon.getAttribute('href') !== href) icon.href = href;
   document.body.dataset.gone = gone || '';
   const template = document.createElement('template');
@@ -54,10 +63,10 @@ function show() {
 function announce(next) {
   const seen = new Map();
   for (const { market, state } of next.markets) seen.set('market ' + market, market + ' is ' + state);
-  for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + say.stateOfBot(bot));
-  for (const base of next.bases) seen.set('base ' + base.url, base.url + ': ' + say.stateOfBase(base));
+  for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + words.stateOfBot(bot));
+  for (const base of next.bases) seen.set('base ' + base.url, base.url + ': ' + words.stateOfBase(base));
   seen.set('daemon', next.phase !== 'running' ? 'the daemon is ' + next.phase : next.ready ? 'the daemon is ready' : 'the daemon is not ready');
-  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : say.sayAllCancelled(next, next.now));
+  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : words.sayAllCancelled(next, next.now));
   const changes = facts === null ? [] : [...seen].filter(([key, fact]) => facts.has(key) && facts.get(key) !== fact).map(([, fact]) => fact);
   facts = seen;
   if (changes.length > 0) speak(changes.length > 4 ? changes.length + ' states changed. ' + changes.at(-1) : changes.join('. '));

@@ -5,8 +5,8 @@ import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { PAGE_POLICY, PAGE_STYLE, renderPage } from '../../src/operator/page.ts';
-import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';
-import { VIEW_SOURCE, viewPage } from '../../src/operator/page-view.ts';
+import { PAGE_SCRIPT, VIEW_SOURCE } from '../../src/operator/page-script.ts';
+import { viewPage } from '../../src/operator/page-view.ts';
 import { type Look, lookAtOnce } from '../../src/operator/page-words.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import type { RecentEvent } from '../../src/ports.ts';
@@ -267,7 +267,7 @@ describe('what comes from outside', () => {
       { ...LOADED, elapsedSeconds: 70, now: NOW + 70, gone: 'lost', link: 'poll' },
       { ...LOADED, elapsedSeconds: 2, gone: 'ended' },
     ];
-    const source = `${VIEW_SOURCE}\nJSON.stringify(looks.map((look) => viewPage(status, look, say)))`;
+    const source = `${VIEW_SOURCE}\nJSON.stringify(looks.map((look) => viewPage(status, look)))`;
     const context = createContext({ status, looks: structuredClone(looks), Intl });
     expect(runInContext(source, context)).toBe(JSON.stringify(looks.map((one) => viewPage(status, one))));
     expect(() => new Script(PAGE_SCRIPT)).not.toThrow();
