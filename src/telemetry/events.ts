@@ -1,4 +1,11 @@
-import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspension } from '../core/notice.ts';
+import {
+  type Firing,
+  type Hold,
+  isFailedDelete,
+  type LeftArmed,
+  type Notice,
+  type Suspension,
+} from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel, RecentEvent } from '../ports.ts';
@@ -117,7 +124,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
       : `Every bot is checked, and ${n.what === 'stall' ? 'what is due' : 'every guarded timer'} is renewed.`),
   suspended: describeSuspension,
   resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
-  held: describeHold,
+  held: (n, { at }) => HELD[n.why](n, at),
   released: (n) =>
     `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
   tripped: (n, { at }) =>
@@ -185,24 +192,19 @@ const LEFT_IN_LINE = 100;
 export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
   if (left.length <= NAMED_MARKETS) return [];
   const sorted = left.toSorted((one, other) => one.firesByWallMs - other.firesByWallMs);
-  return LEFT.flatMap(([why, before]) => {
+  return Object.entries(LEFT).flatMap(([why, [before]]) => {
     const alike = sorted.filter((one) => one.why === why);
+    const level = alike.some(isFailedDelete) ? 'error' : 'warn';
+    const isOver = why === 'may-have-fired';
+    const heading = isOver ? before : `${before}, with the moment (UTC) by which each fires`;
     return Array.from({ length: Math.ceil(alike.length / LEFT_IN_LINE) }, (_, index): EventLine => {
       const some = alike.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
-      const isOver = why === 'may-have-fired';
-      const heading = isOver ? before : `${before}, with the moment (UTC) by which each fires`;
       // Short: ten thousand of them must fit into the queue of the log.
       const names = some.map(({ market, firesByWallMs }) =>
         isOver ? market : `${market} ${isoTime(firesByWallMs).slice(11, 19)}`,
       );
-      const level = some.some(isFailedDelete) ? 'error' : 'warn';
-      return {
-        level,
-        event: 'left-armed',
-        market: null,
-        msg: `${heading}: ${names.join(', ')}.`,
-        fields: { left: some },
-      };
+      const msg = `${heading}: ${names.join(', ')}.`;
+      return { level, event: 'left-armed', market: null, msg, fields: { left: some } };
     });
   });
 }
@@ -252,26 +254,21 @@ const FIRED: { readonly [F in Firing]: string } = {
 };
 
 /** Who took a market out of guard, until when, and what that means for its orders. */
-function describeHold({ market, why, untilWallMs, firesByWallMs }: Of<'held'>, { at }: Saying): string {
-  switch (why) {
-    case 'paused': {
-      const until = untilWallMs === null ? '' : ` until ${at(untilWallMs)}`;
-      return `${market} is paused${until}: it is not renewed, and new orders are not guarded. The pause ends by itself.`;
-    }
-    case 'disarmed':
-      return `${market} is disarmed: it is not renewed, and new orders are not guarded until somebody arms it.`;
-    case 'tripped':
-      return (
-        `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
-        'its orders. It is not armed again until somebody arms it.'
-      );
-    case 'lapsed': {
-      const held = `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.`;
-      if (firesByWallMs === null) return held;
-      return `${held} The renewal that told of the lapse made a timer: its orders are cancelled by ${at(firesByWallMs)}.`;
-    }
-  }
-}
+const HELD: { readonly [H in Hold]: (notice: Of<'held'>, at: Saying['at']) => string } = {
+  paused: ({ market, untilWallMs }, at) =>
+    `${market} is paused${untilWallMs === null ? '' : ` until ${at(untilWallMs)}`}: it is not renewed, and new orders ` +
+    'are not guarded. The pause ends by itself.',
+  disarmed: ({ market }) =>
+    `${market} is disarmed: it is not renewed, and new orders are not guarded until somebody arms it.`,
+  tripped: ({ market }) =>
+    `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
+    'its orders. It is not armed again until somebody arms it.',
+  lapsed: ({ market, firesByWallMs: by }, at) =>
+    `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.` +
+    (by === null
+      ? ''
+      : ` The renewal that told of the lapse made a timer: its orders are cancelled by ${at(by)}.`),
+};
 
 export const REMOVED = {
   deleted: 'the exchange deleted its timer, or it had none.',
@@ -289,43 +286,34 @@ function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
 }
 
 /** What a stop says of the timers that it left, by the reason: before and after their names and moments. */
-const LEFT: readonly (readonly [why: LeftArmed['why'], before: string, after: string])[] = [
-  [
-    'unconfirmed',
+const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after: string] } = {
+  unconfirmed: [
     'NOT CONFIRMED DELETED',
     'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
   ],
-  [
-    'unheard',
+  unheard: [
     'NOT DELETED, because the bot gave no sign of life in the stop, or no further one',
     'The orders are cancelled by then unless somebody renews the timer.',
   ],
-  ['may-have-fired', 'MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],
-  [
-    'unrenewed',
+  'may-have-fired': ['MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],
+  unrenewed: [
     'NOT RENEWED ONCE MORE',
     'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
   ],
-  ['policy', 'Left armed on purpose', 'The orders are cancelled by then unless somebody renews the timer.'],
-];
+  policy: ['Left armed on purpose', 'The orders are cancelled by then unless somebody renews the timer.'],
+};
 
 function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
-  const parts = LEFT.flatMap(([why, before, after]) => {
+  const parts = Object.entries(LEFT).map(([why, [before, after]]) => {
     const some = left.filter((one) => one.why === why);
-    if (some.length === 0) return [];
-    const names = namesOf(some, at);
-    return [`${before}: ${names}. ${after}`];
+    // What may have fired has no moment to come.
+    const names = some.map(({ market, firesByWallMs }) =>
+      why === 'may-have-fired' ? market : `${market} fires by ${at(firesByWallMs)}`,
+    );
+    return some.length === 0 ? '' : ` ${before}: ${listed(names)}. ${after}`;
   });
-  return ['Stopped.', ...parts].join(' ');
-}
-
-/** The markets, each with the moment by which its timer fires where it may still do so. */
-function namesOf(left: readonly LeftArmed[], at: Saying['at']): string {
-  const names = left.map(({ market, firesByWallMs, why }) =>
-    why === 'may-have-fired' ? market : `${market} fires by ${at(firesByWallMs)}`,
-  );
-  return listed(names);
+  return `Stopped.${parts.join('')}`;
 }
 
 /** A moment as a person wants it: `14:03:22 UTC (in 52 s)`, or `(12 s ago)` where it has passed. */
