@@ -22,9 +22,7 @@ export interface Selection {
 }
 
 /** `/api/v1/status`, see docs/http.md: fields may be added, none is removed or changes. Seconds, and Unix seconds. */
-export type StatusDocument = ReturnType<typeof describeAllButMarkets> & {
-  readonly markets: readonly MarketStatus[];
-};
+export type StatusDocument = ReturnType<typeof describeStatus>;
 export type MarketStatus = ReturnType<typeof describeMarket>;
 
 const BATCH_MARKETS = 50;
@@ -105,12 +103,12 @@ function describeExpiry({ market, timeoutMs, expiryWallMs }: MarketSnapshot) {
   return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs ?? 0) };
 }
 
-type Figures = ReturnType<typeof tally>['figures'];
-
-function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: Selection) {
+/** The document without its markets, and those that it shows. */
+function describeDaemon(input: StatusInput, selection: Selection) {
   const { snapshot, events, cancellations } = input;
   const { markets, bases, bots, ...state } = snapshot;
-  return {
+  const { shown, figures } = tally(input, selection);
+  const head = {
     schemaVersion: 1 as const,
     version: input.version,
     startedAt: toSeconds(input.startedAtWallMs),
@@ -119,7 +117,7 @@ function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: 
     marketCount: markets.length,
     ...figures,
     cancellationCount: cancellations.length,
-    cancellations: cancellations.slice(0, limit).map(({ byWallMs, ...one }) => {
+    cancellations: cancellations.slice(0, selection.limit).map(({ byWallMs, ...one }) => {
       return { ...one, by: toSeconds(byWallMs) };
     }),
     bases: bases.map(({ pingMs, ...base }) => ({ ...base, pingSeconds: toSeconds(pingMs) })),
@@ -128,18 +126,18 @@ function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: 
     }),
     events: events.map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
   };
+  return { head, shown };
 }
 
-export function describeStatus(input: StatusInput, selection: Selection): StatusDocument {
-  const { shown, figures } = tally(input, selection);
-  return { ...describeAllButMarkets(input, figures, selection), markets: shown.map(describeMarket) };
+export function describeStatus(input: StatusInput, selection: Selection) {
+  const { head, shown } = describeDaemon(input, selection);
+  return { ...head, markets: shown.map(describeMarket) };
 }
 
 /** The status document as JSON, which is made in pieces: the event loop is given back between them. */
 export async function renderStatus(input: StatusInput, selection: Selection, clock: Clock): Promise<Buffer> {
-  const { shown, figures } = tally(input, selection);
-  const head = JSON.stringify(describeAllButMarkets(input, figures, selection));
-  const pieces = [Buffer.from(`${head.slice(0, -1)},"markets":[`)];
+  const { head, shown } = describeDaemon(input, selection);
+  const pieces = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"markets":[`)];
   const breathe = createBreather(clock);
   for (let first = 0; first < shown.length; first += BATCH_MARKETS) {
     const batch = shown.slice(first, first + BATCH_MARKETS).map(describeMarket);
