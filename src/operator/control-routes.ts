@@ -110,9 +110,7 @@ export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(sources: ControlSources) {
   const daemon: Asked = { ...sources, shared: shareWhileFresh(sources.clock, sources.snapshot) };
-  const send = createSender(daemon.clock, () => {
-    throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
-  });
+  const send = createSender(daemon.clock, 'too many read the status; try again');
   let waiting = 0;
   /** However many wait, a word of a bot and an operator's command count: the answer alone does not wait for the timers. */
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {

@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
+import { ControlRefusal } from './control-sources.ts';
 
 /** A result stays fresh for 20 times as long as it took to make: readers use at most 5 % of the event loop. */
 const FRESH_FACTOR = 20;
@@ -44,12 +45,12 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
 /** Bodies on their way at one time: each of a slow reader holds memory. */
 const MAX_BODIES = 32;
 
-/** Sends bodies as bytes: all slow readers share one copy. While too many are on their way, `refuse` answers instead. */
-export function createSender(clock: Clock, refuse: (reply: FastifyReply) => FastifyReply) {
+/** Sends bodies as bytes: all slow readers share one copy. Throws `ControlRefusal` while too many are on their way. */
+export function createSender(clock: Clock, refusal: string) {
   const breathe = createBreather(clock);
   let underWay = 0;
   return async (reply: FastifyReply, body: () => Promise<Buffer>) => {
-    if (underWay >= MAX_BODIES) return refuse(reply);
+    if (underWay >= MAX_BODIES) throw new ControlRefusal('too_many_commands', refusal);
     underWay += 1;
     onOver(reply, () => {
       underWay -= 1;

@@ -73,19 +73,16 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     if (ahead === 'last') request.raw.socket.destroy();
     if (ahead !== 'goes') return reply.hijack();
     void reply.headers(EVERY_HEADER).type(TEXT);
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return reply.code(405).header('allow', 'GET, HEAD').send('this listener is read-only\n');
-    }
-    if (loopback && !isLocalHostHeader(request.headers.host, listenHost)) {
-      return reply.code(421).send('this listener answers to localhost and IP addresses only\n');
-    }
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      throw new ControlRefusal('wrong_method', 'this listener is read-only', { allow: 'GET, HEAD' });
+    if (loopback && !isLocalHostHeader(request.headers.host, listenHost))
+      throw new ControlRefusal('wrong_host', 'this listener answers to localhost and IP addresses only');
     return undefined;
   });
-  app.setNotFoundHandler((_, reply) => reply.code(404).type(TEXT).send('not found\n'));
+  app.setNotFoundHandler((_, reply) => reply.code(404).send('not found\n'));
   app.setErrorHandler((error, _, reply) => {
-    const [status, text] =
-      error instanceof ControlRefusal ? [error.status, error.message] : [500, 'internal error'];
-    return reply.code(status).type(TEXT).send(`${text}\n`);
+    const { status, headers, message } = error instanceof ControlRefusal ? error : FAULT;
+    return reply.code(status).headers(headers).type(TEXT).send(`${message}\n`);
   });
   addRoutes(app, pages);
   return app;
@@ -94,6 +91,8 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
 /** Most markets that the page asks for and shows. */
 const PAGE_MARKETS = 200;
 const TEXT = 'text/plain; charset=utf-8';
+const TOO_MANY = 'too many readers at once';
+const FAULT = { status: 500, headers: {}, message: 'internal error' };
 const OPENMETRICS = 'application/openmetrics-text';
 
 export type Pages = ReturnType<typeof createPages>;
@@ -124,8 +123,7 @@ function createPages(sources: WebOptions) {
       if (own !== null) return judgeReady(own, withBots);
       const names = whole.bots.map((one) => one.bot);
       const allowed = `allowed: ${listed(names)}${didYouMean(bot, names)}`;
-      const text = `unknown bot: no market of this daemon names it; ${allowed}`;
-      return new ControlRefusal('unknown_bot', text);
+      throw new ControlRefusal('unknown_bot', `unknown bot: no market of this daemon names it; ${allowed}`);
     },
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
@@ -136,22 +134,18 @@ function createPages(sources: WebOptions) {
       Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
     ),
     events: createEventStream(clock, briefStatus, lastStatus),
-    send: createSender(clock, (reply) =>
-      reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n'),
-    ),
+    send: createSender(clock, TOO_MANY),
   };
 }
 
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
-  type Judge = (asked: Asked) => Promise<Verdict | ControlRefusal>;
+  type Judge = (asked: Asked) => Promise<Verdict>;
   const health = (paths: readonly string[], query: Partial<ReturnType<typeof queriedWith>>, judge: Judge) => {
     for (const path of paths) {
       app.get<{ Querystring: Asked }>(path, query, async ({ query }, reply) => {
         const verdict = await judge(query);
-        if (verdict instanceof ControlRefusal) throw verdict;
-        void reply.type(TEXT).code(verdict.ok ? 200 : 503);
-        return reply.send(describeVerdict(verdict, query.verbose !== undefined));
+        return reply.code(verdict.ok ? 200 : 503).send(describeVerdict(verdict, query.verbose !== undefined));
       });
     }
   };
@@ -237,7 +231,7 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
     async open(reply: FastifyReply): Promise<FastifyReply> {
       const first = await status();
       if (closed || streams.size >= MAX_STREAMS) {
-        return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
+        throw new ControlRefusal('too_many_commands', TOO_MANY, { 'retry-after': '5' });
       }
       const { raw } = reply;
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
