@@ -91,22 +91,20 @@ export async function openAll(
       if (address.kind === 'unix') {
         let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
         const app = make(address, () => file?.openTo ?? '');
-        file = await placeSocket(
-          address.path,
-          (path) => app.listen({ path, backlog: BACKLOG }),
-          options.access,
-        );
+        const bind = (path: string) => app.listen({ path, backlog: BACKLOG });
+        file = await placeSocket(address.path, bind, options.access);
         opening.defer(file.remove);
         addresses.push(address.text);
       } else {
         const [first = '', ...others] = await hostsOf(address.host);
-        const app = make(address);
-        await app.listen({ host: first, port: address.port, backlog: BACKLOG });
-        const { port } = app.server.address() as AddressInfo;
+        const bind = async (host: string, port: number) => {
+          const app = make(address);
+          await app.listen({ host, port, backlog: BACKLOG });
+          return (app.server.address() as AddressInfo).port;
+        };
+        const port = await bind(first, address.port);
         // Where this host has no such address, the first one is enough.
-        await Promise.allSettled(
-          others.map((host) => make(address).listen({ host, port, backlog: BACKLOG })),
-        );
+        await Promise.allSettled(others.map((host) => bind(host, port)));
         addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
       }
     } catch (error) {

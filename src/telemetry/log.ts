@@ -219,9 +219,10 @@ export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Ob
     if (flood.more.length > 0) tell(repeatsOf(flood.more));
     flood.more = [];
   };
-  const sumUpAll = (isOver: (flood: Flood) => boolean): void => {
+  /** Ends those that began by then, on the monotonic clock. */
+  const endFloods = (untilMs: number): void => {
     for (const [event, flood] of floods) {
-      if (!isOver(flood)) continue;
+      if (flood.sinceMs > untilMs) continue;
       sumUp(flood);
       floods.delete(event);
     }
@@ -237,12 +238,12 @@ export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Ob
     return true;
   };
   return (notice, now) => {
-    if (floods.size > 0) sumUpAll(({ sinceMs }) => now.monoMs - sinceMs >= BURST_WINDOW_MS);
+    endFloods(now.monoMs - BURST_WINDOW_MS);
     const level = levelOf(notice);
     // Most notices are renewals: no sentence is made for them.
     if (level === 'debug' && !logger.isLevelEnabled(level)) return;
     if (notice.kind === 'stopped') {
-      sumUpAll(() => true);
+      endFloods(Number.POSITIVE_INFINITY);
       // Not for the page: they would push everything else out.
       for (const left of describeLeft(notice))
         logger[left.level]({ event: left.event, ...left.fields }, left.msg);
