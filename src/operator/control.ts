@@ -47,10 +47,10 @@ export function startControl(options: ControlOptions) {
   });
 }
 
-function createListener(options: ControlOptions, address: ListenAddress, openTo: () => string) {
+function createListener(options: ControlOptions, address: ListenAddress, openTo: string) {
   const { sources } = options;
   const viaOf = ({ remoteAddress, remotePort }: Socket): string => {
-    if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
+    if (address.kind === 'unix') return `${address.text}, open to ${openTo}`;
     const withToken = options.token() === null ? '' : ', with the token';
     return `http from ${remoteAddress}:${remotePort}${withToken}`;
   };

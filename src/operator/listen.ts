@@ -5,7 +5,7 @@ import type { Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Ajv } from 'ajv';
-import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import type { FastifyInstance, FastifyListenOptions, FastifyServerOptions } from 'fastify';
 import type { Clock, ListenAddress } from '../ports.ts';
 import { codeOf } from '../util/text.ts';
 
@@ -76,47 +76,41 @@ const MODES = { owner: 0o600, group: 0o660 } as const;
 export async function openAll(
   name: ListenerName,
   options: ListenOptions & { readonly access?: SocketAccess },
-  create: (address: ListenAddress, openTo: () => string) => FastifyInstance,
+  create: (address: ListenAddress, openTo: string) => FastifyInstance,
 ) {
   await using opening = new AsyncDisposableStack();
   const addresses: string[] = [];
-  const make = (address: ListenAddress, openTo = () => ''): FastifyInstance => {
+  const open = async (address: ListenAddress, place: FastifyListenOptions, openTo = ''): Promise<Server> => {
     const app = create(address, openTo);
     opening.defer(() => app.close());
     limitConnections(name, app.server, options);
-    return app;
+    await app.listen({ ...place, backlog: BACKLOG });
+    return app.server;
   };
   for (const address of options.listen) {
     try {
       if (address.kind === 'unix') {
-        let file: Awaited<ReturnType<typeof placeSocket>> | null = null;
-        const app = make(address, () => file?.openTo ?? '');
-        const bind = (path: string) => app.listen({ path, backlog: BACKLOG });
-        file = await placeSocket(address.path, bind, options.access);
-        opening.defer(file.remove);
+        const bind = (path: string, openTo: string) => open(address, { path }, openTo);
+        opening.defer(await placeSocket(address.path, bind, options.access));
         addresses.push(address.text);
       } else {
         const [first = '', ...others] = await hostsOf(address.host);
-        const bind = async (host: string, port: number) => {
-          const app = make(address);
-          await app.listen({ host, port, backlog: BACKLOG });
-          return (app.server.address() as AddressInfo).port;
-        };
-        const port = await bind(first, address.port);
+        const server = await open(address, { host: first, port: address.port });
+        const { port } = server.address() as AddressInfo;
         // Where this host has no such address, the first one is enough.
-        await Promise.allSettled(others.map((host) => bind(host, port)));
+        await Promise.allSettled(others.map((host) => open(address, { host, port })));
         addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
       }
     } catch (error) {
       throw listenError(name, address, error);
     }
   }
-  const open = opening.move();
+  const opened = opening.move();
   return {
     /** Where they are to be found: `unix:/PATH`, or URLs with the ports that were really bound. */
     addresses,
     /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
-    close: () => open.disposeAsync(),
+    close: () => opened.disposeAsync(),
   };
 }
 
@@ -128,7 +122,7 @@ async function hostsOf(host: string): Promise<readonly string[]> {
 
 /**
  * Puts a Unix socket at `path` that nobody can connect to but root and those whom `access` names. `listen` binds it at
- * the path it is given.
+ * the path it is given, and hears who they are, by number. Resolves with what removes the socket.
  *
  * A socket gets its permissions from the umask of the process, and somebody could be faster than a change of them. So it
  * is bound in a directory that nobody else can enter and linked to its place when its permissions are right. A link
@@ -136,13 +130,15 @@ async function hostsOf(host: string): Promise<readonly string[]> {
  */
 export async function placeSocket(
   path: string,
-  listen: (path: string) => Promise<unknown>,
+  listen: (path: string, openTo: string) => Promise<unknown>,
   access: SocketAccess = 'owner',
-) {
+): Promise<() => void> {
   const left = await findLeftover(path);
   using folder = mkdtempDisposableSync(`${dirname(path)}/.`);
+  // The socket belongs to whom its directory belongs.
+  const { uid, gid } = lstatSync(folder.path);
   const bound = join(folder.path, 's');
-  await listen(bound);
+  await listen(bound, access === 'group' ? `uid ${uid} and group ${gid}` : `uid ${uid}`);
   chmodSync(bound, MODES[access]);
   const now = lstatSync(path, { throwIfNoEntry: false });
   // The number of a file that is gone is given to the next one, its time of change is not.
@@ -150,9 +146,7 @@ export async function placeSocket(
     unlinkSync(path);
   linkSync(bound, path);
   const own = lstatSync(path);
-  /** Who may connect beside root, by number. */
-  const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
-  return { openTo, remove: () => removeOwn(path, own) };
+  return () => removeOwn(path, own);
 }
 
 /** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
