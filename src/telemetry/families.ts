@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { FAILURE_REASONS, type Purpose } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
@@ -140,8 +141,8 @@ type BotCounts = ReturnType<typeof createBotCounts>;
 
 /**
  * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
- * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. `observe` moves what is
- * counted from notices. No histogram has a label `market` or `bot`: that many series would make every scrape slow.
+ * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. `notices` emits what
+ * moves the counters. No histogram has a label `market` or `bot`: that many series would make every scrape slow.
  */
 export function declareFamilies(
   seen: () => Seen | null,
@@ -153,8 +154,7 @@ export function declareFamilies(
   declareMarkets(declare);
   const families = {
     registry,
-    observe: declare.observe,
-    on: declare.on,
+    notices: declare.notices,
     ...declareBots(declare),
     ...declareDaemon(declare, controlReasons),
     ...declareRenewals(declare),
@@ -173,9 +173,7 @@ type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
-  const counts = new Map<string, ((notice: never) => void)[]>();
-  const on = <K extends Kind>(kind: K, count: (notice: Of<K>) => void): void =>
-    void counts.set(kind, [...(counts.get(kind) ?? []), count]);
+  const notices = new EventEmitter<{ [K in Kind]: [notice: Of<K>] }>();
   const described = <L extends string>(name: Name, labelNames: L[]) => {
     return { name: `killswitch_${name}`, help: MEANING[name], labelNames, registers: [registry] };
   };
@@ -204,10 +202,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     return made;
   };
   return {
-    observe: (notice: Notice): void => {
-      for (const count of counts.get(notice.kind) ?? []) count(notice as never);
-    },
-    on,
+    notices,
     /** Read off the snapshot at a scrape: a counter where the name is that of one, else a gauge. */
     collected,
     shown: (name: Name, read: (seen: Seen) => number) =>
@@ -231,7 +226,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
       labelsOf: (notice: Of<K>) => Record<L, string> = () => ({}) as Record<L, string>,
     ): void => {
       const made = counter(name, labels);
-      on(kind, (notice) => made.inc(labelsOf(notice)));
+      notices.on(kind as Kind, (notice) => made.inc(labelsOf(notice as Of<K>)));
     },
   };
 }
@@ -329,7 +324,7 @@ function least({ snapshot }: Seen, none: number, read: (market: MarketSnapshot) 
   return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
 }
 
-function declareRenewals({ on, gauge, counted, counter, histogram, shown }: Declare) {
+function declareRenewals({ notices, gauge, counted, counter, histogram, shown }: Declare) {
   shown('cadence_factor', ({ snapshot }) => snapshot.cadenceFactor);
   shown('capacity_requests_per_second', ({ snapshot }) => snapshot.capacityPerSecond);
   const requests = counter('requests_total', { purpose: PURPOSES });
@@ -343,17 +338,17 @@ function declareRenewals({ on, gauge, counted, counter, histogram, shown }: Decl
   const wakeDelay = histogram('wake_delay_seconds', DELAY_BUCKETS);
   counted('throttled', 'throttled_total');
   const skew = gauge('clock_skew_seconds');
-  on('attempt', ({ purpose, delayMs }) => {
+  notices.on('attempt', ({ purpose, delayMs }) => {
     requests.inc({ purpose });
     if (purpose !== 'delete') delay.observe(delayMs / 1000);
   });
-  on('renewed', ({ durationMs, cycleMs, slackRatio, skewMs }) => {
+  notices.on('renewed', ({ durationMs, cycleMs, slackRatio, skewMs }) => {
     duration.observe(durationMs / 1000);
     cycle.observe(cycleMs / 1000);
     if (slackRatio !== null) slack.observe(slackRatio);
     skew.set(skewMs / 1000);
   });
-  on('tripped', ({ durationMs }) => tripDuration.observe(durationMs / 1000));
+  notices.on('tripped', ({ durationMs }) => tripDuration.observe(durationMs / 1000));
   const certainty = { certainty: CERTAINTIES };
   counted('lapsed', 'lapses_by_certainty_total', certainty, (lapse) => ({ certainty: lapse.certainty }));
   counted('fired', 'fired_total', { reason: FIRINGS }, ({ why }) => ({ reason: why }));
@@ -366,7 +361,7 @@ function declareRenewals({ on, gauge, counted, counter, histogram, shown }: Decl
   return { wakeDelay };
 }
 
-function declareExchange({ on, collected, counted, counter, histogram }: Declare, bases: readonly string[]) {
+function declareExchange({ notices, collected, counted, counter, histogram }: Declare, bases: readonly string[]) {
   collected('outage_active', ['base'], ({ snapshot }) =>
     snapshot.bases.map(({ url, outage }) => [{ base: url }, +outage]),
   );
@@ -377,17 +372,17 @@ function declareExchange({ on, collected, counted, counter, histogram }: Declare
   counted('pinged', 'ping_attempts_total', { base: bases }, baseOf);
   const pingFailures = counter('ping_failures_total', { base: bases, reason: FAILURE_REASONS });
   const pingDuration = histogram('ping_duration_seconds', DURATION_BUCKETS, { base: bases });
-  on('pinged', (notice) => {
+  notices.on('pinged', (notice) => {
     if (notice.ok) pingDuration.observe(baseOf(notice), notice.latencyMs / 1000);
     else pingFailures.inc({ ...baseOf(notice), reason: notice.reason ?? 'network' });
   });
   counted('outage-began', 'outages_total', { base: bases }, baseOf);
   const outageDuration = histogram('outage_seconds', OUTAGE_BUCKETS, { base: bases });
-  on('outage-ended', (notice) => outageDuration.observe(baseOf(notice), notice.lastedMs / 1000));
+  notices.on('outage-ended', (notice) => outageDuration.observe(baseOf(notice), notice.lastedMs / 1000));
   const kindOf = ({ what }: Of<'stall'>) => ({ kind: STALL_KINDS[what] });
   counted('stall', 'stalls_total', { kind: Object.values(STALL_KINDS) }, kindOf);
   const stallDuration = histogram('stall_seconds', STALL_BUCKETS, { kind: ['stall', 'suspend'] });
-  on('stall', (notice) => {
+  notices.on('stall', (notice) => {
     if (notice.what !== 'clock-step') stallDuration.observe(kindOf(notice), notice.byMs / 1000);
   });
 }

@@ -1,7 +1,8 @@
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
+import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock, Observer } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
 import { createBotCounts, declareFamilies, type Seen } from './families.ts';
 
@@ -44,18 +45,18 @@ export function createMetrics(options: MetricsOptions) {
     families.configHash.set(Number.parseInt(hash.slice(0, HASH_DIGITS), 16));
   };
   inForce(options.configHash ?? '0');
-  families.on('bot', ({ bot, state }) => {
+  families.notices.on('bot', ({ bot, state }) => {
     const changes = counts.get(bot)?.changes;
     changes?.set(state, (changes.get(state) ?? 0) + 1);
   });
-  const { observe, logMessages, logDropped, notifyFailures, controlRefused } = families;
+  const { logMessages, logDropped, notifyFailures, controlRefused } = families;
   return {
     logMessages,
     logDropped,
     notifyFailures,
     controlRefused,
     /** Counts what happened. Notices about bots that are gone are ignored. */
-    observe: observe as Observer,
+    observe: (notice: Notice): void => void families.notices.emit(notice.kind, notice as never),
     /**
      * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
      * given back between them.
