@@ -13,10 +13,7 @@ export interface StatusInput {
   readonly version: string;
   readonly startedAtWallMs: number;
   readonly now: Instant;
-}
-
-/** Which markets a document holds: at most `limit`, of those whose name, or whose bot's name, contains `find`. */
-export interface Selection {
+  /** At most so many markets are shown, of those whose name, or whose bot's name, contains `find`. */
   readonly limit: number;
   readonly find?: string;
 }
@@ -56,7 +53,7 @@ function describeMarket(seen: MarketSnapshot) {
 }
 
 /** All markets in a few figures, and those that are shown. Each is read once: its state is derived at every read. */
-function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection) {
+function tally({ snapshot, cancellations, now, limit, find = '' }: StatusInput) {
   const cancelled = new Set(cancellations.map(({ market }) => market));
   const rows = snapshot.markets.map((seen) => {
     const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
@@ -104,10 +101,10 @@ function describeExpiry({ market, timeoutMs, expiryWallMs }: MarketSnapshot) {
 }
 
 /** The document without its markets, and those that it shows. */
-function describeDaemon(input: StatusInput, selection: Selection) {
+function describeDaemon(input: StatusInput) {
   const { snapshot, events, cancellations } = input;
   const { markets, bases, bots, ...state } = snapshot;
-  const { shown, figures } = tally(input, selection);
+  const { shown, figures } = tally(input);
   const head = {
     schemaVersion: 1 as const,
     version: input.version,
@@ -117,7 +114,7 @@ function describeDaemon(input: StatusInput, selection: Selection) {
     marketCount: markets.length,
     ...figures,
     cancellationCount: cancellations.length,
-    cancellations: cancellations.slice(0, selection.limit).map(({ byWallMs, ...one }) => {
+    cancellations: cancellations.slice(0, input.limit).map(({ byWallMs, ...one }) => {
       return { ...one, by: toSeconds(byWallMs) };
     }),
     bases: bases.map(({ pingMs, ...base }) => ({ ...base, pingSeconds: toSeconds(pingMs) })),
@@ -129,14 +126,14 @@ function describeDaemon(input: StatusInput, selection: Selection) {
   return { head, shown };
 }
 
-export function describeStatus(input: StatusInput, selection: Selection) {
-  const { head, shown } = describeDaemon(input, selection);
+export function describeStatus(input: StatusInput) {
+  const { head, shown } = describeDaemon(input);
   return { ...head, markets: shown.map(describeMarket) };
 }
 
 /** The status document as JSON, which is made in pieces: the event loop is given back between them. */
-export async function renderStatus(input: StatusInput, selection: Selection, clock: Clock): Promise<Buffer> {
-  const { head, shown } = describeDaemon(input, selection);
+export async function renderStatus(input: StatusInput, clock: Clock): Promise<Buffer> {
+  const { head, shown } = describeDaemon(input);
   const pieces = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"markets":[`)];
   const breathe = createBreather(clock);
   for (let first = 0; first < shown.length; first += BATCH_MARKETS) {

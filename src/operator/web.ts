@@ -101,15 +101,17 @@ export type Pages = ReturnType<typeof createPages>;
 function createPages(sources: WebOptions) {
   const { clock, metrics, version } = sources;
   const startedAtWallMs = clock.now().wallMs;
-  const input = (): StatusInput => ({
+  const input = (limit: number, find = ''): StatusInput => ({
     snapshot: sources.snapshot(),
     events: sources.recentEvents(),
     cancellations: sources.cancellations(),
     version,
     startedAtWallMs,
     now: clock.now(),
+    limit,
+    find,
   });
-  const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
+  const statusOf = (limit: number, find?: string) => renderStatus(input(limit, find), clock);
   const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
   const snapshot = shareWhileFresh(clock, sources.snapshot);
@@ -130,9 +132,7 @@ function createPages(sources: WebOptions) {
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
-    page: shareWhileFresh(clock, () =>
-      Buffer.from(renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))),
-    ),
+    page: shareWhileFresh(clock, () => Buffer.from(renderPage(describeStatus(input(PAGE_MARKETS))))),
     events: createEventStream(clock, briefStatus, lastStatus),
     send: createSender(clock, TOO_MANY),
   };

@@ -12,17 +12,15 @@ export function statusOf(
   cancellations: readonly Cancellation[] = [],
 ): StatusDocument {
   const snapshot = sampleSnapshot({ ...changes, markets: markets.map((market) => sampleMarket(market)) });
-  return describeStatus(
-    {
-      snapshot,
-      events: [],
-      cancellations,
-      version: '1.2.3',
-      startedAtWallMs: NOW_MS - 7_500_000,
-      now: { monoMs: 0, bootMs: 0, wallMs: NOW_MS },
-    },
-    { limit: Number.POSITIVE_INFINITY },
-  );
+  return describeStatus({
+    snapshot,
+    events: [],
+    cancellations,
+    version: '1.2.3',
+    startedAtWallMs: NOW_MS - 7_500_000,
+    now: { monoMs: 0, bootMs: 0, wallMs: NOW_MS },
+    limit: Number.POSITIVE_INFINITY,
+  });
 }
 
 /** Unix milliseconds so long after the moment of the document. */

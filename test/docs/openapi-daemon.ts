@@ -67,8 +67,9 @@ function statusSchema(): Schema {
     version: '',
     startedAtWallMs: 0,
     now: { monoMs: 0, bootMs: 0, wallMs: 0 },
+    limit: 1,
   } as unknown as Parameters<typeof describeStatus>[0];
-  return schemaOf(JSON.parse(JSON.stringify(describeStatus(input, { limit: 1 }))));
+  return schemaOf(JSON.parse(JSON.stringify(describeStatus(input))));
 }
 
 function schemaOf(value: unknown): Schema {

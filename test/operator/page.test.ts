@@ -30,7 +30,7 @@ function documentOf(
 ): StatusDocument {
   const now = { ...createSystemClock().now(), wallMs: NOW * 1000 };
   const input = { snapshot: sampleSnapshot(changes), events, cancellations, version, now };
-  return describeStatus({ ...input, startedAtWallMs: 1_795_000_000_000 }, { limit: 200, find });
+  return describeStatus({ ...input, startedAtWallMs: 1_795_000_000_000, limit: 200, find });
 }
 
 const look = (changes: Partial<Snapshot>, made?: Made, at: Partial<Look> = {}) => {
