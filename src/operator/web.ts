@@ -20,7 +20,7 @@ interface WebOptions extends ListenOptions {
   readonly snapshot: () => Snapshot;
   readonly metrics: {
     /** Built without holding the event loop; in OpenMetrics with `open`. */
-    render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<Buffer>;
+    render(snapshot: Snapshot, open: boolean): Promise<Buffer>;
   };
   readonly recentEvents: () => readonly RecentEvent[];
   readonly cancellations: () => readonly Cancellation[];
@@ -127,8 +127,8 @@ function createPages(sources: WebOptions) {
       const allowed = `allowed: ${listed(names)}${didYouMean(bot, names)}`;
       throw new ControlRefusal('unknown_bot', `unknown bot: no market of this daemon names it; ${allowed}`);
     },
-    metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
-    openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
+    metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), false)),
+    openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), true)),
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
     foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),

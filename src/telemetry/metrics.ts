@@ -1,6 +1,5 @@
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { Notice } from '../core/notice.ts';
-import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
@@ -61,8 +60,8 @@ export function createMetrics(options: MetricsOptions) {
      * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
      * given back between them.
      */
-    render: (snapshot: Snapshot, now: Instant, open = false): Promise<Buffer> => {
-      seen = { snapshot, wallMs: now.wallMs, shard, counts };
+    render: (snapshot: Snapshot, open: boolean): Promise<Buffer> => {
+      seen = { snapshot, wallMs: clock.now().wallMs, shard, counts };
       return render(families.registry, clock, open);
     },
     reconfigure: (next: Metered): void => {

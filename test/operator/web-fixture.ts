@@ -34,7 +34,7 @@ export async function start(
     ...made,
     listen: [addressOf(listen)],
     snapshot,
-    metrics: { render: async (_, __, open) => Buffer.from(open ? `${page}# EOF\n` : page) },
+    metrics: { render: async (_, open) => Buffer.from(open ? `${page}# EOF\n` : page) },
     recentEvents: () => [LAPSE],
     cancellations: () => cancellations,
     version: '1.2.3',

@@ -4,6 +4,9 @@ import type { Snapshot } from '../../src/core/view.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../../src/telemetry/metrics.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
 
+const system = createSystemClock();
+const clock = { ...system, now: () => ({ ...system.now(), wallMs: 1_795_000_010_000 }) };
+
 /** Metrics of a small daemon, with what a test wants to be different. */
 export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
   createMetrics({
@@ -12,7 +15,7 @@ export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
     bots: ['maker', 'main'],
     controlReasons: ['foreign_origin', 'no_token'],
     shard: { index: 0, count: 1, markets: 2, fleet: 2 },
-    clock: createSystemClock(),
+    clock,
     ...changes,
   });
 
@@ -22,8 +25,7 @@ export async function renderPage(
   snapshot: Snapshot = sampleSnapshot(),
   open = false,
 ): Promise<string> {
-  const now = { ...createSystemClock().now(), wallMs: 1_795_000_010_000 };
-  return String(await metrics.render(snapshot, now, open));
+  return String(await metrics.render(snapshot, open));
 }
 
 /** Every sample of a page by name and labels, as Prometheus would read it; none may be there twice. */
