@@ -53,24 +53,14 @@ type Key = keyof typeof KEYS;
 
 type Input = { readonly [K in Key]?: XStatic<(typeof KEYS)[K]> };
 
-/** What a listener knows of a request. */
-interface Origin {
-  /** When its first byte came in, on the monotonic clock. */
-  readonly arrivedMs: number;
-  /** Which listener it came over, and who can use that. */
-  readonly via: string;
-}
 declare module 'fastify' {
   interface FastifyRequest {
-    origin: Origin;
+    /** When its first byte came in, on the monotonic clock; which listener it came over, and who can use that. */
+    origin: { readonly arrivedMs: number; readonly via: string };
   }
 }
 
-interface Call extends Origin {
-  readonly input: Input;
-  readonly queried: string | undefined;
-  readonly sender: string | null;
-}
+type Call = FastifyRequest<{ Body: Input; Querystring: { readonly bot?: string } }>;
 
 type Answer = readonly [status: number, body: object];
 
@@ -114,26 +104,20 @@ export function createRoutes(sources: ControlSources) {
   let waiting = 0;
   /** However many wait, a word of a bot and an operator's command count: the answer alone does not wait for the timers. */
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
-    const input = waiting < MOST_WAITING ? call.input : { ...call.input, waitSeconds: 0 };
+    if (waiting >= MOST_WAITING) call.body = { ...call.body, waitSeconds: 0 };
     waiting += 1;
     try {
-      return await answer(daemon, { ...call, input });
+      return await answer(daemon, call);
     } finally {
       waiting -= 1;
     }
   };
-  const handle = async (route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  const handle = async (route: Route, call: Call, reply: FastifyReply) => {
     // A beat counts whatever follows it, and a read changes nothing: both are answered at once.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
-    const call: Call = {
-      ...request.origin,
-      input: request.body as Input,
-      queried: (request.query as { bot?: string }).bot,
-      sender: plain(request.headers['user-agent'] ?? '') || null,
-    };
     // In the next turn it is known whether something unreadable followed in the same bytes.
     if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
-    const talk = talkOf(request.raw.socket);
+    const talk = talkOf(call.raw.socket);
     if (talk.broken) return reply.hijack();
     talk.hasBegun = true;
     const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
@@ -147,7 +131,7 @@ export function createRoutes(sources: ControlSources) {
       const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
       const { schema: query } = queriedWith(...keys.filter((key) => key === 'bot'));
       const schema = { ...body, ...query };
-      app.route({ method, url: path, schema, handler: (request, reply) => handle(route, request, reply) });
+      app.route({ method, url: path, schema, handler: (call, reply) => handle(route, call as Call, reply) });
     }
   };
 }
@@ -188,16 +172,17 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
 
 function announce(daemon: ControlSources, command: string, call: Call, markets: Commanded['markets']) {
   // The cut comes last: before, it would leave the beginning of a secret standing.
-  const shown = (text: string | null) => (text === null ? null : daemon.hide(text).slice(0, LONGEST_SHOWN));
-  const [reason, sender] = [shown(call.input.reason ?? null), shown(call.sender)];
-  daemon.onCommand({ command, markets, reason, sender, via: call.via });
+  const shown = (text = '') => daemon.hide(text).slice(0, LONGEST_SHOWN) || null;
+  const { body, headers, origin } = call;
+  const [reason, sender] = [shown(body.reason), shown(plain(headers['user-agent'] ?? ''))];
+  daemon.onCommand({ command, markets, reason, sender, via: origin.via });
 }
 
 /** Takes a bot's word in, as old as its request is. */
-function take({ bots, hear, clock }: ControlSources, says: BotWord, { input, queried, arrivedMs }: Call) {
-  const bot = chooseBot(queried, input.bot, bots());
-  const proof = { session: input.session ?? null, seq: input.seq ?? null };
-  return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - arrivedMs)) };
+function take({ bots, hear, clock }: ControlSources, says: BotWord, { body, query, origin }: Call) {
+  const bot = chooseBot(query.bot, body.bot, bots());
+  const proof = { session: body.session ?? null, seq: body.seq ?? null };
+  return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - origin.arrivedMs)) };
 }
 
 function beat(daemon: ControlSources, call: Call): Answer {
@@ -209,7 +194,7 @@ function beat(daemon: ControlSources, call: Call): Answer {
 async function goodbye(daemon: ControlSources, call: Call): Promise<Answer> {
   const { bot, heard } = take(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
-  return answerOf(await daemon.afterGoodbye(bot, waitMs(call.input)), { ...heard, bot });
+  return answerOf(await daemon.afterGoodbye(bot, waitMs(call.body)), { ...heard, bot });
 }
 
 function fail(daemon: ControlSources, call: Call): Answer {
@@ -219,11 +204,10 @@ function fail(daemon: ControlSources, call: Call): Answer {
 
 function operate(does: CommandName): Handler {
   return async (daemon, call) => {
-    const { input } = call;
-    const markets = chooseMarkets(daemon, input.markets, daemon.markets());
+    const markets = chooseMarkets(daemon, call.body.markets, daemon.markets());
     announce(daemon, does, call, markets);
-    const forMs = Math.round((input.forSeconds ?? 0) * 1000);
-    return answerOf(await daemon.operate({ does, markets, forMs }, waitMs(input)));
+    const forMs = Math.round((call.body.forSeconds ?? 0) * 1000);
+    return answerOf(await daemon.operate({ does, markets, forMs }, waitMs(call.body)));
   };
 }
 
@@ -239,14 +223,14 @@ function answerOf(progress: readonly Progress[], more: object = {}): Answer {
 
 function acknowledge(daemon: ControlSources, call: Call): Answer {
   const known = new Set([...daemon.markets(), ...daemon.cancelled()]);
-  const markets = chooseMarkets(daemon, call.input.markets, [...known]);
+  const markets = chooseMarkets(daemon, call.body.markets, [...known]);
   announce(daemon, 'ack', call, markets);
   return [200, { acknowledged: daemon.acknowledge(markets) }];
 }
 
 async function reload(daemon: ControlSources, call: Call): Promise<Answer> {
   announce(daemon, 'reload', call, null);
-  const report = await daemon.reload(waitMs(call.input));
+  const report = await daemon.reload(waitMs(call.body));
   const { authorised, markets } = daemon.snapshot();
   // Markets that the exchange refuses, changed or not. Where it refuses the key, nothing is known of a market.
   const rejected = markets.filter(({ state, leaving }) => authorised && state === 'rejected' && !leaving);
@@ -262,7 +246,7 @@ async function reload(daemon: ControlSources, call: Call): Promise<Answer> {
 }
 
 function setLogLevel(daemon: ControlSources, call: Call): Answer {
-  const { level, forSeconds } = call.input;
+  const { level, forSeconds } = call.body;
   const before = daemon.logLevel();
   if (level !== undefined) {
     announce(daemon, 'log-level', call, null);
@@ -272,9 +256,9 @@ function setLogLevel(daemon: ControlSources, call: Call): Answer {
   return [200, { level: daemon.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-async function health(daemon: Asked, { queried }: Call): Promise<Answer> {
+async function health(daemon: Asked, { query }: Call): Promise<Answer> {
   const whole = await daemon.shared();
-  const bot = queried === undefined ? null : chooseBot(queried, undefined, daemon.bots());
+  const bot = query.bot === undefined ? null : chooseBot(query.bot, undefined, daemon.bots());
   const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const { ok, checks } = judgeReady(snapshot, false);
