@@ -1,6 +1,5 @@
 import {
   ASSUMED_ROUND_TRIP_MS,
-  botsOf,
   type Config,
   cadenceAt,
   describePace,
@@ -17,7 +16,7 @@ import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
 import { boundLists, momentText } from '../telemetry/events.ts';
 import { createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
-import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
 import { counted, listed } from '../util/text.ts';
 import { REVISION, VERSION } from '../version.ts';
@@ -39,7 +38,7 @@ export function createTelling(options: TellingOptions) {
     bases,
     controlReasons: REFUSALS,
     configHash: hashOf(config),
-    ...meteredOf(config),
+    shard: shardOf(config),
   });
   const log = createLog({
     ...options,
@@ -71,7 +70,7 @@ export function createTelling(options: TellingOptions) {
     notifying,
     observers,
     follow(next: Config): void {
-      metrics.reconfigure(meteredOf(next));
+      metrics.reconfigure(shardOf(next));
       notifying.follow(next.notify);
       levels.configured(levelOf(next));
     },
@@ -83,11 +82,8 @@ export function createTelling(options: TellingOptions) {
   };
 }
 
-function meteredOf(config: Config): Metered {
-  return {
-    bots: botsOf(config.markets),
-    shard: { ...config.shard, markets: config.markets.length, fleet: config.fleet.length },
-  };
+function shardOf({ shard, markets, fleet }: Config) {
+  return { ...shard, markets: markets.length, fleet: fleet.length };
 }
 
 /** `trace` shows no more than `debug`. */

@@ -126,18 +126,18 @@ export interface Seen {
   readonly wallMs: number;
   /** This daemon's part of the markets: how many are its own, and of all shards together. */
   readonly shard: Readonly<Record<'index' | 'count' | 'markets' | 'fleet', number>>;
-  readonly counts: ReadonlyMap<string, BotCounts>;
+  readonly countsOf: (bot: string) => BotCounts;
 }
 
-/** What is counted of a configured bot: `changes` is how often it came into each state. */
-export const createBotCounts = () => ({
-  beats: 0,
-  refused: 0,
+/** What is counted of a bot. */
+export interface BotCounts {
+  beats: number;
+  refused: number;
   /** On the monotonic clock; null before its first beat. */
-  lastBeatMs: null as number | null,
-  changes: new Map<BotSnapshot['state'], number>(),
-});
-type BotCounts = ReturnType<typeof createBotCounts>;
+  lastBeatMs: number | null;
+  /** How often it came into each state. */
+  readonly changes: Map<BotSnapshot['state'], number>;
+}
 
 /**
  * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
@@ -211,10 +211,8 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
       collected(name, ['market'], ({ snapshot }) =>
         snapshot.markets.map((market) => [{ market: market.market }, read(market)]),
       ),
-    ofBot: (name: Name, read: (bot: BotSnapshot, wallMs: number) => number) =>
-      collected(name, ['bot'], ({ snapshot, wallMs }) =>
-        snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, wallMs)]),
-      ),
+    ofBot: (name: Name, read: (bot: BotSnapshot, seen: Seen) => number) =>
+      collected(name, ['bot'], (now) => now.snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, now)])),
     gauge: <L extends string>(name: Name, ...labelNames: L[]) => new Gauge<L>(described(name, labelNames)),
     /** Every combination of label values that is known from the start begins with 0. */
     counter,
@@ -226,7 +224,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
       labelsOf: (notice: Of<K>) => Record<L, string> = () => ({}) as Record<L, string>,
     ): void => {
       const made = counter(name, labels);
-      notices.on(kind as Kind, (notice) => made.inc(labelsOf(notice as Of<K>)));
+      notices.on(kind as Kind, (notice: Notice) => made.inc(labelsOf(notice as Of<K>)));
     },
   };
 }
@@ -272,19 +270,17 @@ function declareBots({ collected, histogram, ofBot }: Declare) {
     ),
   );
   ofBot('bot_alive', ({ state }) => +(state === 'alive'));
-  ofBot('bot_last_evidence_timestamp_seconds', ({ evidenceAgeMs }, wallMs) =>
+  ofBot('bot_last_evidence_timestamp_seconds', ({ evidenceAgeMs }, { wallMs }) =>
     evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000,
   );
   ofBot('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
-  collected('bot_changes_total', ['bot', 'state'], ({ counts }) =>
-    [...counts].flatMap(([bot, { changes }]) =>
-      BOT_STATES.map((state) => [{ bot, state }, changes.get(state) ?? 0] as const),
+  collected('bot_changes_total', ['bot', 'state'], ({ snapshot, countsOf }) =>
+    snapshot.bots.flatMap(({ bot }) =>
+      BOT_STATES.map((state) => [{ bot, state }, countsOf(bot).changes.get(state) ?? 0] as const),
     ),
   );
-  const counted = (name: Name, read: (counts: BotCounts) => number) =>
-    collected(name, ['bot'], ({ counts }) => [...counts].map(([bot, one]) => [{ bot }, read(one)]));
-  counted('bot_beats_total', ({ beats }) => beats);
-  counted('bot_beats_refused_total', ({ refused }) => refused);
+  ofBot('bot_beats_total', ({ bot }, { countsOf }) => countsOf(bot).beats);
+  ofBot('bot_beats_refused_total', ({ bot }, { countsOf }) => countsOf(bot).refused);
   return { beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS) };
 }
 
@@ -361,7 +357,8 @@ function declareRenewals({ notices, gauge, counted, counter, histogram, shown }:
   return { wakeDelay };
 }
 
-function declareExchange({ notices, collected, counted, counter, histogram }: Declare, bases: readonly string[]) {
+function declareExchange(declare: Declare, bases: readonly string[]) {
+  const { notices, collected, counted, counter, histogram } = declare;
   collected('outage_active', ['base'], ({ snapshot }) =>
     snapshot.bases.map(({ url, outage }) => [{ base: url }, +outage]),
   );

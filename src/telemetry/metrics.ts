@@ -1,9 +1,8 @@
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
-import type { Notice } from '../core/notice.ts';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock, Observer } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
-import { createBotCounts, declareFamilies, type Seen } from './families.ts';
+import { type BotCounts, declareFamilies, type Seen } from './families.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
@@ -12,18 +11,13 @@ const PIECE_LINES = 500;
 /** A double holds 53 bits exactly; Alertmanager shows the first 48 of its hash, too. */
 const HASH_DIGITS = 48 / 4;
 
-/** What a reload can change, and no snapshot shows. */
-export interface Metered {
-  readonly bots: readonly string[];
-  readonly shard: Seen['shard'];
-}
-
-export interface MetricsOptions extends Metered {
+export interface MetricsOptions {
   /** The labels of `killswitch_build_info`. */
   readonly build: Readonly<Record<'version' | 'revision' | 'node_version', string>>;
   /** Base addresses in the order that the notices number them. */
   readonly bases: readonly string[];
   readonly clock: Clock;
+  readonly shard: Seen['shard'];
   readonly controlReasons?: readonly string[];
   readonly configHash?: string;
 }
@@ -37,7 +31,12 @@ export function createMetrics(options: MetricsOptions) {
   const families = declareFamilies(() => seen, options.bases, options.controlReasons);
   families.buildInfo.set(options.build, 1);
   let { shard } = options;
-  let counts = countsOf(options.bots);
+  const counts = new Map<string, BotCounts>();
+  const countsOf = (bot: string): BotCounts => {
+    const found = counts.get(bot) ?? { beats: 0, refused: 0, lastBeatMs: null, changes: new Map() };
+    counts.set(bot, found);
+    return found;
+  };
   const inForce = (hash: string): void => {
     families.reloadOk.set(1);
     families.reloadTime.set(clock.now().wallMs / 1000);
@@ -45,8 +44,8 @@ export function createMetrics(options: MetricsOptions) {
   };
   inForce(options.configHash ?? '0');
   families.notices.on('bot', ({ bot, state }) => {
-    const changes = counts.get(bot)?.changes;
-    changes?.set(state, (changes.get(state) ?? 0) + 1);
+    const { changes } = countsOf(bot);
+    changes.set(state, (changes.get(state) ?? 0) + 1);
   });
   const { logMessages, logDropped, notifyFailures, controlRefused } = families;
   return {
@@ -54,19 +53,15 @@ export function createMetrics(options: MetricsOptions) {
     logDropped,
     notifyFailures,
     controlRefused,
-    /** Counts what happened. Notices about bots that are gone are ignored. */
-    observe: (notice: Notice): void => void families.notices.emit(notice.kind, notice as never),
-    /**
-     * The page of the state that `snapshot` shows; OpenMetrics with `open`. It is made in pieces, and the event loop is
-     * given back between them.
-     */
+    /** Counts what happened. What is counted of a bot shows for as long as the snapshot has it. */
+    observe: ((notice) => void families.notices.emit(notice.kind, notice as never)) as Observer,
+    /** The page of a snapshot, in OpenMetrics with `open`. Gives the event loop back between its pieces. */
     render: (snapshot: Snapshot, open: boolean): Promise<Buffer> => {
-      seen = { snapshot, wallMs: clock.now().wallMs, shard, counts };
+      seen = { snapshot, wallMs: clock.now().wallMs, shard, countsOf };
       return render(families.registry, clock, open);
     },
-    reconfigure: (next: Metered): void => {
-      ({ shard } = next);
-      counts = countsOf(next.bots, counts);
+    reconfigure: (next: Seen['shard']): void => {
+      shard = next;
     },
     /** The keeper's loop woke up so many milliseconds later than it had asked for. */
     wokeUp: (lateMs: number) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
@@ -80,10 +75,9 @@ export function createMetrics(options: MetricsOptions) {
       families.reloadFailures.inc();
       families.reloadOk.set(0);
     },
-    /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
+    /** Counts a beat that counted, or one that did not. */
     beat(bot: string, isCounted: boolean): void {
-      const found = counts.get(bot);
-      if (found === undefined) return;
+      const found = countsOf(bot);
       found[isCounted ? 'beats' : 'refused'] += 1;
       if (!isCounted) return;
       const { monoMs } = clock.now();
@@ -91,11 +85,6 @@ export function createMetrics(options: MetricsOptions) {
       found.lastBeatMs = monoMs;
     },
   };
-}
-
-/** Bots that are new begin with 0; those that have left lose their series. */
-function countsOf(bots: readonly string[], before: Seen['counts'] = new Map()): Seen['counts'] {
-  return new Map(bots.map((bot) => [bot, before.get(bot) ?? createBotCounts()]));
 }
 
 async function render(registry: Registry, clock: Clock, open: boolean): Promise<Buffer> {

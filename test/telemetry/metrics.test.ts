@@ -7,7 +7,7 @@ import type { Clock } from '../../src/ports.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
-import { metricsOf, renderPage, scrape } from './scrape.ts';
+import { botOf, metricsOf, renderPage, scrape } from './scrape.ts';
 
 const BASE = 'http://127.0.0.1:1';
 const clock = createSystemClock();
@@ -112,8 +112,8 @@ test('beats are counted by bot, and how far apart they are to within a tenth', a
 
 test('a reload gives new bots their series, and takes those of bots that left', async () => {
   metrics.beat('main', true);
-  metrics.reconfigure({ bots: ['main', 'taker'], shard: { index: 0, count: 1, markets: 3, fleet: 4 } });
-  const samples = await scrape(metrics);
+  metrics.reconfigure({ index: 0, count: 1, markets: 3, fleet: 4 });
+  const samples = await scrape(metrics, sampleSnapshot({ bots: ['main', 'taker'].map(botOf) }));
   expect(samples.get('killswitch_bot_beats_total{bot="main"}')).toBe(1);
   expect(samples.get('killswitch_bot_beats_total{bot="taker"}')).toBe(0);
   expect(samples.get('killswitch_shard_markets')).toBe(3);

@@ -12,17 +12,19 @@ export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
   createMetrics({
     build: { version: '1.2.3', revision: 'abc', node_version: 'v24' },
     bases: ['http://127.0.0.1:1'],
-    bots: ['maker', 'main'],
     controlReasons: ['foreign_origin', 'no_token'],
     shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     clock,
     ...changes,
   });
 
+export const botOf = (bot: string) =>
+  ({ bot, mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000 }) as const;
+
 /** A page as the web listener sends it. */
 export async function renderPage(
   metrics: Metrics,
-  snapshot: Snapshot = sampleSnapshot(),
+  snapshot: Snapshot = sampleSnapshot({ bots: ['maker', 'main'].map(botOf) }),
   open = false,
 ): Promise<string> {
   return String(await metrics.render(snapshot, open));
