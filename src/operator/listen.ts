@@ -201,11 +201,7 @@ const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
-/**
- * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
- * one that has not sent a whole request for 100 ms, or else the one that has sent nothing for longest, and at least for
- * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
- */
+/** Limits the connections of a listener. Where places run short, each that comes ends the oldest silent one, or idle one. */
 function limitConnections(name: ListenerName, server: Server, options: ListenOptions): void {
   const { clock, mostConnections = () => LEAST_CONNECTIONS, onCrowded } = options;
   // The oldest are first.

@@ -186,9 +186,6 @@ const LATE_MS = 3000;
 /** A reader that does not take one status within this is let go. */
 const BEHIND_MS = 10_000;
 const LAST_WORD_MS = 200;
-const COMMENT = ': still here\n\n';
-const RETRY = 'retry: 2000\n\n';
-const END = 'event: end\ndata: {}\n\n';
 
 /**
  * The status as server-sent events. One is made each second while somebody listens, and the same bytes go to all. A
@@ -220,7 +217,7 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
       const event = await within(clock, LATE_MS, status().then(toEvent)).catch(() => null);
       for (const raw of streams.keys()) {
         await breathe();
-        if (!closed && streams.has(raw)) send(raw, event ?? COMMENT);
+        if (!closed && streams.has(raw)) send(raw, event ?? ': still here\n\n');
       }
     }
     isServing = false;
@@ -236,7 +233,7 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
       const { raw } = reply;
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
-      send(raw, Buffer.concat([Buffer.from(RETRY), toEvent(first)]));
+      send(raw, Buffer.concat([Buffer.from('retry: 2000\n\n'), toEvent(first)]));
       onOver(reply, () => streams.delete(raw));
       if (!isServing) void serve();
       return reply;
@@ -248,7 +245,7 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
       const last = await within(clock, LAST_WORD_MS, lastStatus().then(toEvent)).catch(() => null);
       const ends = [...streams.keys()].map((raw) => {
         if (last !== null && raw.writableLength === 0) raw.write(last);
-        raw.end(END);
+        raw.end('event: end\ndata: {}\n\n');
         return once(raw, 'close');
       });
       await within(clock, LAST_WORD_MS, Promise.all(ends));
