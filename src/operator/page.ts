@@ -66,8 +66,7 @@ h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px;
 .markets { display: grid; gap: 12px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 760px), 1fr)); }
 .market { padding: 16px 22px 14px; display: grid; gap: 10px 28px; align-items: start; align-content: start;
   grid-template-columns: minmax(220px, 1fr) minmax(220px, 1.5fr) 200px; }
-.market[data-tone=bad] { border-color: var(--fill-bad); box-shadow: inset 5px 0 var(--fill-bad); }
-.market[data-tone=warn] { border-color: var(--fill-warn); box-shadow: inset 5px 0 var(--fill-warn); }
+.market[data-tone=bad], .market[data-tone=warn] { border-color: var(--bar); box-shadow: inset 5px 0 var(--bar); }
 .title { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; } .who .small { margin-top: 4px; }
 h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015em; overflow-wrap: anywhere; }
 .big { font-size: 30px; line-height: 34px; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
