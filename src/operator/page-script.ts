@@ -76,12 +76,6 @@ function speak(text) {
   document.getElementById('changes').textContent = text + '.';
 }
 
-function take(next) {
-  announce(next);
-  if (status === null || next.now !== status.now) madeMs = performance.now();
-  status = next;
-}
-
 document.addEventListener('input', ({ target }) => {
   if (target.id !== 'find') return;
   find = target.value;
@@ -99,12 +93,15 @@ document.addEventListener('click', ({ target }) => {
 // connections to a host, and hidden pages would hold them.
 const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000, STREAM_LATEST_MS = 60000;
 const ASK_MS = 1000, ASK_GONE_MS = 2000, ASK_HIDDEN_MS = 10000, SLEPT_MS = 10000;
-const connection = { gone: null, goneAtMs: 0, heardAt: Date.now() / 1000, heardMs: performance.now(), link: 'none' };
+const connection = { gone: null, goneAtMs: 0, heardAt: 0, heardMs: 0, link: 'none' };
 let stream = null, streamSaidMs = 0, streamAgainMs = STREAM_AGAIN_MS, streamFromMs = 0;
 let asking = false, askFromMs = Infinity, seenMs = performance.now();
 
 function heard(json, link) {
-  take(JSON.parse(json));
+  const next = JSON.parse(json);
+  announce(next);
+  if (status === null || next.now !== status.now) madeMs = performance.now();
+  status = next;
   connection.heardMs = performance.now();
   connection.heardAt = Date.now() / 1000;
   connection.link = link;
@@ -189,8 +186,7 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', closeStream);
 
-take(JSON.parse(document.getElementById('first').textContent));
-show();
+heard(document.getElementById('first').textContent, 'none');
 keepInTouch();
 setInterval(keepInTouch, TURN_MS);
 setInterval(() => {
