@@ -94,7 +94,9 @@ export async function openAll(
         opening.defer(await placeSocket(address.path, bind, options.access));
         addresses.push(address.text);
       } else {
-        const [first = '', ...others] = await hostsOf(address.host);
+        // Fastify would open the second address of `localhost` itself, without limit and without error handlers.
+        const found = address.host === 'localhost' ? await promises.lookup(address.host, { all: true }) : [];
+        const [first = address.host, ...others] = found.map((one) => one.address);
         const server = await open(address, { host: first, port: address.port });
         const { port } = server.address() as AddressInfo;
         // Where this host has no such address, the first one is enough.
@@ -112,12 +114,6 @@ export async function openAll(
     /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
     close: () => opened.disposeAsync(),
   };
-}
-
-/** Where to bind. Fastify would open the second address of `localhost` itself, without limit and without error handlers. */
-async function hostsOf(host: string): Promise<readonly string[]> {
-  if (host !== 'localhost') return [host];
-  return (await promises.lookup(host, { all: true })).map(({ address }) => address);
 }
 
 /**
