@@ -122,14 +122,22 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     (n.byMs < 0
       ? 'Timers and bots go by other clocks.'
       : `Every bot is checked, and ${n.what === 'stall' ? 'what is due' : 'every guarded timer'} is renewed.`),
-  suspended: describeSuspension,
+  suspended: ({ market, why, firesByWallMs: by }, { at }) => {
+    const fires = by === null ? 'It has no timer.' : `Its orders are cancelled by ${at(by)}.`;
+    const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
+    return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
+  },
   resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
   held: (n, { at }) => HELD[n.why](n, at),
   released: (n) =>
     `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
   tripped: (n, { at }) =>
     `The exchange cut the timer of ${n.market} short: its orders are cancelled by ${at(n.firesByWallMs)}.`,
-  reloaded: describeReload,
+  reloaded: ({ added, changed, removed }) => {
+    const touched = Object.entries({ added, changed, removed }).filter(([, markets]) => markets.length > 0);
+    const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
+    return `The new configuration is in force${said === '' ? '; its markets are the same' : `: ${said}`}.`;
+  },
   removed: (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
   bot: (n, { at }) =>
     `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
@@ -236,13 +244,6 @@ function describeLapse(notice: Of<'lapsed'>): string {
   return what + gap + lost + next;
 }
 
-function describeSuspension({ market, why, firesByWallMs }: Of<'suspended'>, { at }: Saying): string {
-  const fires =
-    firesByWallMs === null ? 'It has no timer.' : `Its orders are cancelled by ${at(firesByWallMs)}.`;
-  const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
-  return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
-}
-
 /** Why a timer that nobody renewed has fired. */
 const FIRED: { readonly [F in Firing]: string } = {
   bot_stale: 'its bot was silent',
@@ -278,12 +279,6 @@ export const REMOVED = {
     'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders, ' +
     'unless a delete whose answer was lost came first.',
 } as const;
-
-function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
-  const touched = Object.entries({ added, changed, removed }).filter(([, markets]) => markets.length > 0);
-  const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
-  return `The new configuration is in force${said === '' ? '; its markets are the same' : `: ${said}`}.`;
-}
 
 /** What a stop says of the timers that it left, by the reason: before and after their names and moments. */
 const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after: string] } = {
