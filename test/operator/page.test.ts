@@ -10,7 +10,7 @@ import { viewPage } from '../../src/operator/page-view.ts';
 import { type Look, lookAtOnce } from '../../src/operator/page-words.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import type { RecentEvent } from '../../src/ports.ts';
-import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+import { sampleBot, sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 const NOW = 1_795_000_010;
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;`;
@@ -50,8 +50,7 @@ const textOf = (html: string) =>
         .trim(),
     )
     .filter((line) => line !== '' && !/^(?:Timers|The worst come first|Lowest slack|killswitchd)/.test(line));
-const bot = (state: 'stale' | 'alive' | 'failed', name = 'main', ageMs = 1200) =>
-  ({ bot: name, mode: 'beat', state, evidenceAgeMs: ageMs, ttlMs: 15_000 }) as const;
+const bot = (state: 'stale' | 'alive' | 'failed', name = 'main') => sampleBot({ state, bot: name });
 const REFUSING = {
   url: 'http://127.0.0.1:1',
   up: false,

@@ -1,4 +1,5 @@
 import {
+  type BotSnapshot,
   describeNothingGuarded,
   describeNotReady,
   type MarketSnapshot,
@@ -37,6 +38,11 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
   };
 }
 
+/** A bot that is alive, with what a test wants to be different. */
+export const sampleBot = (changes: Partial<BotSnapshot> = {}): BotSnapshot => {
+  return { bot: 'main', mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000, ...changes };
+};
+
 /** A daemon that is ready, with what a test wants to be different. */
 export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
   const snapshot: Snapshot = {
@@ -51,7 +57,7 @@ export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
     bases: [
       { url: 'http://127.0.0.1:1', up: true, pingMs: 12, lastProblem: null, used: true, outage: false },
     ],
-    bots: [{ bot: 'main', mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000 }],
+    bots: [sampleBot()],
     capacityPerSecond: 100,
     cadenceFactor: 1,
     ...changes,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { say } from './control-fixture.ts';
-import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+import { sampleBot, sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, start } from './web-fixture.ts';
 
 describe('web listener', () => {
@@ -52,8 +52,7 @@ describe('web listener', () => {
 
   test('readyz is 503 while a bot is dead; for whoever starts the bot, only while a wanted timer is missing', async () => {
     const markets = [sampleMarket({ state: 'suspended', wanted: false })];
-    const beats = { bot: 'main', mode: 'beat', ttlMs: 15_000 };
-    const bots = [{ ...beats, state: 'stale', evidenceAgeMs: 20_000 } as const];
+    const bots = [sampleBot({ state: 'stale', evidenceAgeMs: 20_000 })];
     const web = await start(() => sampleSnapshot({ markets, bots }));
     const silent = '[-]bot/main failed: it is silent\nreadyz check failed\n';
     expect(await ask(web, '/readyz')).toMatchObject({ status: 503, body: silent });

@@ -5,9 +5,9 @@ import { HOLDS } from '../../src/core/notice.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
 import type { Clock } from '../../src/ports.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
+import { sampleBot, sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
-import { botOf, metricsOf, renderPage, scrape } from './scrape.ts';
+import { metricsOf, renderPage, scrape } from './scrape.ts';
 
 const BASE = 'http://127.0.0.1:1';
 const clock = createSystemClock();
@@ -79,7 +79,7 @@ test('the state of the daemon, its bots and the exchange is that of the snapshot
     authorised: false,
     cadenceFactor: 1.5,
     bases: [{ url: BASE, up: null, pingMs: null, lastProblem: null, used: true, outage: true }],
-    bots: [{ bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: null, ttlMs: 15_000 }],
+    bots: [sampleBot({ state: 'stale', evidenceAgeMs: null })],
     markets: [sampleMarket({ wanted: false })],
   });
   const seen = await scrape(metrics, ill);
@@ -113,7 +113,7 @@ test('beats are counted by bot, and how far apart they are to within a tenth', a
 test('a reload gives new bots their series, and takes those of bots that left', async () => {
   metrics.beat('main', true);
   metrics.reconfigure({ index: 0, count: 1, markets: 3, fleet: 4 });
-  const samples = await scrape(metrics, sampleSnapshot({ bots: ['main', 'taker'].map(botOf) }));
+  const samples = await scrape(metrics, sampleSnapshot({ bots: [sampleBot(), sampleBot({ bot: 'taker' })] }));
   expect(samples.get('killswitch_bot_beats_total{bot="main"}')).toBe(1);
   expect(samples.get('killswitch_bot_beats_total{bot="taker"}')).toBe(0);
   expect(samples.get('killswitch_shard_markets')).toBe(3);

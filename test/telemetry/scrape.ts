@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../../src/telemetry/metrics.ts';
-import { sampleSnapshot } from '../operator/sample-snapshot.ts';
+import { sampleBot, sampleSnapshot } from '../operator/sample-snapshot.ts';
 
 const system = createSystemClock();
 const clock = { ...system, now: () => ({ ...system.now(), wallMs: 1_795_000_010_000 }) };
@@ -18,13 +18,10 @@ export const metricsOf = (changes: Partial<MetricsOptions> = {}): Metrics =>
     ...changes,
   });
 
-export const botOf = (bot: string) =>
-  ({ bot, mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000 }) as const;
-
 /** A page as the web listener sends it. */
 export async function renderPage(
   metrics: Metrics,
-  snapshot: Snapshot = sampleSnapshot({ bots: ['maker', 'main'].map(botOf) }),
+  snapshot: Snapshot = sampleSnapshot({ bots: [sampleBot({ bot: 'maker' }), sampleBot()] }),
   open = false,
 ): Promise<string> {
   return String(await metrics.render(snapshot, open));
