@@ -20,10 +20,7 @@ export interface ControlSources {
   readonly clock: Clock;
   readonly snapshot: () => Snapshot;
   /** The markets of one bot, but for those that leave, at a cost that each beat may pay. */
-  readonly view: () => {
-    readonly phase: Snapshot['phase'];
-    readonly marketsOf: (bot: string) => readonly MarketSnapshot[];
-  };
+  readonly view: () => Pick<Snapshot, 'phase'> & { marketsOf(bot: string): readonly MarketSnapshot[] };
   /** The status document as JSON, as the web listener serves it. */
   readonly status: () => Promise<Buffer>;
   readonly markets: () => readonly string[];

@@ -18,10 +18,8 @@ import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
 interface WebOptions extends ListenOptions {
   readonly snapshot: () => Snapshot;
-  readonly metrics: {
-    /** Built without holding the event loop; in OpenMetrics with `open`. */
-    render(snapshot: Snapshot, open: boolean): Promise<Buffer>;
-  };
+  /** Builds their page without holding the event loop; in OpenMetrics with `open`. */
+  readonly metrics: { render(snapshot: Snapshot, open: boolean): Promise<Buffer> };
   readonly recentEvents: () => readonly RecentEvent[];
   readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
