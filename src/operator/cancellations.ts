@@ -1,13 +1,11 @@
 import type { Certainty, Firing, Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 
-export type CancellationCause = Exclude<Firing, 'undeleted'> | 'unrenewed' | 'deleted_late';
-
 /** What is known of the last time that a market's orders were cancelled, and is not acknowledged. */
 export interface Cancellation {
   readonly market: string;
   readonly certainty: Certainty;
-  readonly why: CancellationCause;
+  readonly why: Exclude<Firing, 'undeleted'> | 'unrenewed' | 'deleted_late';
   /** Unix milliseconds: by then they were, or are, cancelled. */
   readonly byWallMs: number;
   /** How often it happened since somebody acknowledged it. */

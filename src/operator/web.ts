@@ -225,9 +225,8 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
     /** Answers with a stream whose first event is the whole status. Rejects where that cannot be made. */
     async open(reply: FastifyReply): Promise<FastifyReply> {
       const first = await status();
-      if (closed || streams.size >= MAX_STREAMS) {
+      if (closed || streams.size >= MAX_STREAMS)
         throw new ControlRefusal('too_many_commands', TOO_MANY, { 'retry-after': '5' });
-      }
       const { raw } = reply;
       void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');

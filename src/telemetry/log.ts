@@ -7,7 +7,6 @@ import { hideSecrets, isoTime, listed, plain, REDACTED, timeOfDay } from '../uti
 import { describeLeft, describeNotice, type EventLine, levelOf } from './events.ts';
 import { openNonBlocking, openStdout } from './output.ts';
 
-type LogFormat = 'auto' | 'json' | 'journal' | 'text';
 /** The priorities of syslog, as journald reads them off the start of a line. */
 const PRIORITY = { fatal: '<2>', error: '<3>', warn: '<4>', info: '<6>', debug: '<7>' } as const;
 const TEXT_LEVEL = { fatal: 'FATAL  ', error: 'ERROR  ', warn: 'warning  ', info: '', debug: '' } as const;
@@ -31,7 +30,7 @@ export function writerTo(descriptor: number): Write {
 
 export interface LogOptions {
   readonly level: LogLevel;
-  readonly format: LogFormat;
+  readonly format: 'auto' | 'json' | 'journal' | 'text';
   /** Whether a person reads it as it is written: then `auto` means text, else json. */
   readonly terminal?: boolean;
   readonly clock: Clock;

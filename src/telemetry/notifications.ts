@@ -7,7 +7,6 @@ import { describeNotice, type Kind, levelOf } from './events.ts';
 import type { Log } from './log.ts';
 
 export const NOTIFY_WHATS = ['message', 'ping'] as const;
-export type NotifyWhat = (typeof NOTIFY_WHATS)[number];
 type NotifyFormat = 'json' | 'slack' | 'telegram';
 
 /** What one post says: one event, and all that happened of its kind since the last post. */
@@ -144,7 +143,7 @@ interface NotifyingOptions {
   /** A way to post for messages, and another one for pings: no slow receiver holds the other up. */
   readonly messages: Poster;
   readonly pings: Poster;
-  readonly onFailure: (what: NotifyWhat) => void;
+  readonly onFailure: (what: (typeof NOTIFY_WHATS)[number]) => void;
 }
 
 const PING_MS = 10_000;
