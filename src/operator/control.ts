@@ -103,29 +103,24 @@ function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error:
   const { code, status, headers, message } = asRefusal(error, FAULT, reply.request.headers['content-type']);
   // A client that left in the middle of its request was not refused, or was told before.
   if (!reply.request.raw.socket.destroyed) onRefused(code);
-  return reply
-    .code(status)
-    .headers({ ...HEADERS, ...headers })
-    .send(errorBody(code, hide(message)));
+  void reply.code(status).headers({ ...HEADERS, ...headers });
+  return reply.send(errorBody(code, hide(message)));
 }
 
 /** Answers what is no HTTP. A command before it never begins: without its body it would be meant for all markets. */
 function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): void {
   const talk = talkOf(socket);
-  const code = codeOf(error);
-  if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
-  const refusal = asRefusal(error, ['malformed_request', 'the request cannot be read as HTTP']);
-  if (!talk.broken) onRefused(refusal.code);
+  if (['ECONNRESET', 'EPIPE'].includes(codeOf(error)) || !socket.writable) return void socket.destroy();
+  const { code, status, message } = asRefusal(error, NO_HTTP);
+  if (!talk.broken) onRefused(code);
   const isFirst = !talk.broken && !talk.hasBegun;
   talk.broken = true;
   // An answer now would be taken for that of the request before it.
   if (!isFirst) return void socket.destroy();
-  const body = errorBody(refusal.code, refusal.message);
+  const body = errorBody(code, message);
   const headers = { ...HEADERS, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  socket.write(
-    [`HTTP/1.1 ${refusal.status} ${refusal.code.replaceAll('_', ' ')}`, ...lines, '', body].join('\r\n'),
-  );
+  socket.write([`HTTP/1.1 ${status} ${code.replaceAll('_', ' ')}`, ...lines, '', body].join('\r\n'));
   socket.destroySoon();
 }
 
@@ -139,6 +134,7 @@ const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', `the body is longer than ${BODY_BYTES} bytes`],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the body is not as long as content-length says'],
 };
+const NO_HTTP: Refused = ['malformed_request', 'the request cannot be read as HTTP'];
 const FAULT: Refused = ['internal_error', 'the daemon made a mistake; nothing more is known here'];
 
 /** Of an error that nobody foresaw nothing is shown but `otherwise`. */
