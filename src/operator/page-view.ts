@@ -5,7 +5,7 @@ import type { MarketStatus, StatusDocument } from './status.ts';
 // What the page shows, as HTML. These functions run on the server for the first state and, by their source text, in the
 // browser for every later one: they may refer to each other, to `words` and to nothing else.
 
-/** A name of this file for them, which no bundler and no test runner writes in another way. */
+/** Under a name of this file: bundlers and test runners write imported names in another way. */
 const words = pageWords;
 
 /** HTML that may stand in HTML; every other text is escaped. */
