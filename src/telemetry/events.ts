@@ -1,11 +1,4 @@
-import {
-  type Firing,
-  type Hold,
-  isFailedDelete,
-  type LeftArmed,
-  type Notice,
-  type Suspension,
-} from '../core/notice.ts';
+import { isFailedDelete, type LeftArmed, type Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel, RecentEvent } from '../ports.ts';
@@ -220,7 +213,7 @@ export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
 /** More markets than this are counted in a line instead of named. */
 const NAMED_MARKETS = 20;
 
-const SUSPENDED: { readonly [S in Suspension]: string } = {
+const SUSPENDED: { readonly [W in Of<'suspended'>['why']]: string } = {
   bot_stale: 'Its bot is silent',
   bot_goodbye: 'Its bot said goodbye',
   bot_failed: 'Its bot failed',
@@ -245,7 +238,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
 }
 
 /** Why a timer that nobody renewed has fired. */
-const FIRED: { readonly [F in Firing]: string } = {
+const FIRED: { readonly [W in Of<'fired'>['why']]: string } = {
   bot_stale: 'its bot was silent',
   bot_failed: 'its bot failed',
   kept: 'it was left to run out',
@@ -255,7 +248,7 @@ const FIRED: { readonly [F in Firing]: string } = {
 };
 
 /** Who took a market out of guard, until when, and what that means for its orders. */
-const HELD: { readonly [H in Hold]: (notice: Of<'held'>, at: Saying['at']) => string } = {
+const HELD: { readonly [W in Of<'held'>['why']]: (notice: Of<'held'>, at: Saying['at']) => string } = {
   paused: ({ market, untilWallMs }, at) =>
     `${market} is paused${untilWallMs === null ? '' : ` until ${at(untilWallMs)}`}: it is not renewed, and new orders ` +
     'are not guarded. The pause ends by itself.',
