@@ -88,15 +88,9 @@ export function createLog(options: LogOptions) {
       errors.write(line);
     },
   };
-  const logger: LevelLogger = pino(
-    {
-      level,
-      base: null,
-      timestamp: () => `,"time":"${isoTime(clock.now().wallMs)}"`,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    stream,
-  ) as LevelLogger;
+  const timestamp = () => `,"time":"${isoTime(clock.now().wallMs)}"`;
+  const formatters = { level: (label: string) => ({ level: label }) };
+  const logger: LevelLogger = pino({ level, base: null, timestamp, formatters }, stream) as LevelLogger;
   const events: RecentEvent[] = [];
   return {
     logger,
