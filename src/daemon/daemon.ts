@@ -58,7 +58,7 @@ export async function startDaemon(options: DaemonOptions) {
   const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
   const parts = { ...options, inForce, telling, guard, supervision };
   const reloading = createReloading(parts);
-  const bots = createBots(parts);
+  const bots = createBots(parts, reloading);
   const closeExchange = () => guard.close().then(() => embedded?.close());
   const listeners = await openListeners(parts, reloading, bots).catch(async (error: unknown) => {
     await closeExchange();
@@ -79,14 +79,7 @@ export async function startDaemon(options: DaemonOptions) {
     keeper,
     addresses: listeners.web,
     controls: listeners.control,
-    child: {
-      began: bots.child.began,
-      ended(code: number | null): void {
-        bots.child.ended(code);
-        // A name that a reload brings would have a start-up grace of its own: nobody lives who could use it.
-        reloading.stop();
-      },
-    },
+    child: bots.child,
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
@@ -137,7 +130,8 @@ type Bots = ReturnType<typeof createBots>;
 const LOOKS_IN_STOP_MS = 1000;
 
 /** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
-function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Parts) {
+function createBots(parts: Parts, reloading: Reloading) {
+  const { clock, inForce, guard, telling, lookAtProcess: look } = parts;
   const { config, guarded, bots } = inForce;
   const { mode } = config().liveness;
   const beats = createBeats({ mode, bots });
@@ -168,6 +162,8 @@ function createBots({ clock, inForce, guard, telling, lookAtProcess: look }: Par
         child.ended(code);
         // What the bot has left behind may go on to give evidence, and is not the bot.
         unwatch();
+        // A name that a reload brings would have a start-up grace of its own: nobody lives who could use it.
+        reloading.stop();
       },
     },
     watch(): void {
