@@ -15,7 +15,7 @@ import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
 import { boundLists, momentText } from '../telemetry/events.ts';
-import { createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
+import { createFloods, createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
 import { counted, listed } from '../util/text.ts';
@@ -59,7 +59,8 @@ export function createTelling(options: TellingOptions) {
     pings: createPoster(clock),
     onFailure: (what) => metrics.notifyFailures.inc({ what }),
   });
-  const tell = tellNotices(log, bases);
+  const floods = createFloods(log.tell);
+  const tell = tellNotices(log, bases, floods);
   const observers: readonly Observer[] = [metrics.observe, cancellations.observe, tell, notifying.observe];
   return {
     log,
@@ -75,9 +76,12 @@ export function createTelling(options: TellingOptions) {
       levels.configured(levelOf(next));
     },
     onEvidenceProblem: (bot: string, problem: string | null): void => {
-      const found = `Bot ${bot}: its signs of life can be seen again.`;
-      if (problem === null) log.logger.info({ event: 'evidence-found', bot }, found);
-      else log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
+      const [event, level, msg] =
+        problem === null
+          ? (['evidence-found', 'info', `Bot ${bot}: its signs of life can be seen again.`] as const)
+          : (['evidence-problem', 'warn', `Bot ${bot}: no sign of life, ${problem}.`] as const);
+      const line = { level, event, market: null, msg, fields: { bot } };
+      log.logger[floods.isCollected(line, clock.now()) ? 'debug' : level]({ event, bot }, msg);
     },
   };
 }

@@ -202,47 +202,52 @@ interface Flood {
   more: EventLine[];
 }
 
-/**
- * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
- * Of a flood of one event ten lines in ten seconds are written, and then one that names up to 500 markets of the others.
- */
-export function tellNotices({ logger, tell }: Log, bases: readonly string[]): Observer {
+type Floods = ReturnType<typeof createFloods>;
+
+/** Of a flood of one event ten lines in ten seconds are written, and then one that names up to 500 markets of the others. */
+export function createFloods(tell: Log['tell']) {
   const floods = new Map<string, Flood>();
   const sumUp = (flood: Flood): void => {
     if (flood.more.length > 0) tell(repeatsOf(flood.more));
     flood.more = [];
   };
-  /** Ends those that began by then, on the monotonic clock. */
-  const endFloods = (untilMs: number): void => {
-    for (const [event, flood] of floods) {
-      if (flood.sinceMs > untilMs) continue;
-      sumUp(flood);
-      floods.delete(event);
-    }
+  return {
+    /** Sums up those that began by then, on the monotonic clock. */
+    endBegunBy(untilMs: number): void {
+      for (const [event, flood] of floods) {
+        if (flood.sinceMs > untilMs) continue;
+        sumUp(flood);
+        floods.delete(event);
+      }
+    },
+    /** Whether the line is one too many, and was collected. */
+    isCollected(line: EventLine, now: Instant): boolean {
+      const flood = floods.get(line.event) ?? { sinceMs: now.monoMs, lines: 0, more: [] };
+      floods.set(line.event, flood);
+      flood.lines += 1;
+      if (flood.lines <= BURST) return false;
+      flood.more.push(line);
+      if (flood.more.length >= COLLECTED) sumUp(flood);
+      return true;
+    },
   };
-  /** Whether the line is one too many, and was collected. */
-  const isCollected = (line: EventLine, now: Instant): boolean => {
-    const flood = floods.get(line.event) ?? { sinceMs: now.monoMs, lines: 0, more: [] };
-    floods.set(line.event, flood);
-    flood.lines += 1;
-    if (flood.lines <= BURST) return false;
-    flood.more.push(line);
-    if (flood.more.length >= COLLECTED) sumUp(flood);
-    return true;
-  };
+}
+
+/** Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal. */
+export function tellNotices({ logger, tell }: Log, bases: readonly string[], floods: Floods): Observer {
   return (notice, now) => {
-    endFloods(now.monoMs - BURST_WINDOW_MS);
+    floods.endBegunBy(now.monoMs - BURST_WINDOW_MS);
     const level = levelOf(notice);
     // Most notices are renewals: no sentence is made for them.
     if (level === 'debug' && !logger.isLevelEnabled(level)) return;
     if (notice.kind === 'stopped') {
-      endFloods(Number.POSITIVE_INFINITY);
+      floods.endBegunBy(Number.POSITIVE_INFINITY);
       // Not for the page: they would push everything else out.
       for (const left of describeLeft(notice))
         logger[left.level]({ event: left.event, ...left.fields }, left.msg);
     }
     const line = describeNotice(notice, bases, now);
-    tell(level !== 'debug' && isCollected(line, now) ? { ...line, level: 'debug' } : line);
+    tell(level !== 'debug' && floods.isCollected(line, now) ? { ...line, level: 'debug' } : line);
   };
 }
 

@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createLogLevels, createOperations } from '../../src/daemon/telling.ts';
+import { createLogLevels, createOperations, createTelling } from '../../src/daemon/telling.ts';
 import type { LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
+import { FILE, loadWell } from '../config/fixture.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
 import { AT, BASES, record } from './recorded.ts';
 import { metricsOf, scrape } from './scrape.ts';
@@ -134,4 +135,27 @@ test('every warning and error of the core has a counter, but for the last line o
     expect(await sum(), String(msg)).toBeGreaterThan(before);
     expect(await figures(`log_messages_total{level="${String(level)}"}`)).toEqual([1]);
   }
+});
+
+test('of bots whose signs of life cannot be seen ten are told of in ten seconds, and one line names the others', async () => {
+  const { clock, pass } = daemon;
+  let text = '';
+  const { log, observers, onEvidenceProblem } = createTelling({
+    config: loadWell(FILE).config,
+    clock,
+    bases: BASES,
+    nodeVersion: '24',
+    secrets: () => [],
+    write: (bytes, done) => {
+      text += Buffer.from(bytes).toString();
+      setImmediate(() => done(null, bytes.length));
+    },
+  });
+  for (let bot = 0; bot < 12; bot += 1) onEvidenceProblem(`b${bot}`, 'HTTP 503, not 2xx');
+  pass(10_000);
+  for (const observe of observers) observe({ kind: 'resumed', market: 'BTC_USDT' }, clock.now());
+  await log.flush(1000);
+  const said = [...text.matchAll(/"msg":"([^"]*)"/g)].map(([, msg]) => msg);
+  expect(said.filter((msg) => msg?.startsWith('Bot '))).toHaveLength(10);
+  expect(said).toContain('evidence-problem: 2 more lines of it within 10 s: b10, b11.');
 });
