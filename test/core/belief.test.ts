@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { marketOf, type SettingsOptions } from './core-settings.ts';
 import {
   BAD_KEY,
-  createDriver,
   type Driver,
   GARBAGE,
   HTTP_500,
   LOST,
   NO_MARKET,
   NOT_SENT,
+  play,
+  played,
   STALE_NONCE,
   THROTTLED,
   type Write,
@@ -34,20 +35,14 @@ const mostMs = (driver: Driver) => ends(driver).mostMs ?? 0;
 
 /** An armed market, and its next renewal. */
 function renewing() {
-  const driver = createDriver();
-  driver.arm();
-  const before = ends(driver);
+  const driver = played({}, 'start');
+  const before = { leastMs: leastMs(driver), mostMs: mostMs(driver) };
   driver.wait(6000);
-  return {
-    driver,
-    before: { leastMs: before.leastMs ?? 0, mostMs: before.mostMs ?? 0 },
-    write: driver.takeOne(),
-  };
+  return { driver, before, write: driver.takeOne() };
 }
 
 test('a confirmed renewal is guaranteed from the moment of writing, and has surely fired T + 1 + s after the reply', () => {
-  const driver = createDriver({ cancellationDelayMs: 2000 });
-  driver.tick();
+  const driver = played({ cancellationDelayMs: 2000 }, 'tick');
   const write = driver.takeOne();
   driver.move({ monoMs: 400 });
   driver.apply(write);
@@ -55,8 +50,7 @@ test('a confirmed renewal is guaranteed from the moment of writing, and has sure
 });
 
 test('a written renewal may fire as late as its lifetime and timeout from now, and guarantees nothing', () => {
-  const driver = createDriver({ requestLifetimeMs: 7000, cancellationDelayMs: 500 });
-  driver.tick();
+  const driver = played({ requestLifetimeMs: 7000, cancellationDelayMs: 500 }, 'tick');
   expect(ends(driver)).toEqual({ leastMs: null, mostMs: 7000 + most(60) + 500 });
 });
 
@@ -96,8 +90,7 @@ test.each([
 
 describe('an answer of the exchange that is not what was asked for', () => {
   function answered(timer: { timeout?: number; types?: readonly string[] | null }) {
-    const driver = createDriver({ markets: [marketOf('AAA', ['spot'])] });
-    driver.tick();
+    const driver = played({ markets: [marketOf('AAA', ['spot'])] }, 'tick');
     driver.apply(driver.takeOne(), timer);
     return driver;
   }
@@ -138,8 +131,7 @@ function renewals(how: string) {
     // The key is known to be good by the other one, so that requests go side by side.
     markets: ['KEY:600', `AAA:${seconds}`],
   });
-  const driver = createDriver(settings(Number(first)));
-  driver.tick();
+  const driver = played(settings(Number(first)), 'tick');
   driver.apply(driver.takeOne());
   const written: Write[] = [driver.takeOne()];
   const ask = (seconds: number): void => {
@@ -152,8 +144,8 @@ function renewals(how: string) {
   return { driver, written, ask };
 }
 
-/** Plays `lose 1, wait 100, apply 2 as 10, ask 120`: a number is a renewal in the order of writing, and then seconds. */
-function play({ driver, written, ask }: ReturnType<typeof renewals>, script: string): void {
+/** Carries out `lose 1, wait 100, apply 2 as 10, ask 120`: a number is a renewal in the order of writing, and then seconds. */
+function carryOut({ driver, written, ask }: ReturnType<typeof renewals>, script: string): void {
   for (const step of script.split(', ')) {
     const [what, first, , timeout] = step.split(' ');
     const write = written[Number(first) - 1];
@@ -193,16 +185,14 @@ describe('of renewals that ask for timers of different lengths', () => {
     ['a lost one comes within its lifetime', 'window 10 10 550', 'lose 1, apply 2', least(10), most(10)],
   ])('%s (%s: %s)', (_what, how, script, leastMs, mostMs) => {
     const stage = renewals(how);
-    play(stage, script);
+    carryOut(stage, script);
     expect(ends(stage.driver)).toEqual({ leastMs, mostMs });
   });
 });
 
 /** An armed market with two renewals in flight; the first one was written 1 s before the second. */
 function twoInFlight(options: SettingsOptions) {
-  const driver = createDriver({ markets: ['AAA:10'], ...options });
-  driver.arm();
-  driver.wait(1000);
+  const driver = played({ markets: ['AAA:10'], ...options }, 'start, wait 1');
   const first = driver.takeOne();
   driver.wait(1000);
   return { driver, first, second: driver.takeOne() };
@@ -226,7 +216,7 @@ describe('of two renewals in flight', () => {
     driver.settle(second, LOST);
     driver.stop();
     driver.settle(driver.takeOne(), { kind: 'deleted' });
-    expect(driver.finished()?.map(({ market, why }) => `${market} ${why}`)).toEqual(left);
+    expect(driver.finished()).toEqual(left);
     const sinceMs = driver.sinceStartMs() - second.atMs;
     if (left.length > 0) expect(mostMs(driver)).toBe(LIFETIME_MS - sinceMs + most(10));
   });
@@ -236,9 +226,7 @@ describe('what ends or shortens a timer', () => {
   const TRIP = { liveness: { onStale: 'trip' } } as const;
 
   test('a delete does its worst when it is written, and its loss does not give anything back', () => {
-    const driver = createDriver();
-    driver.arm();
-    driver.stop();
+    const driver = played({}, 'start, stop');
     const before = ends(driver);
     expect(before.leastMs).toBeNull();
     driver.settle(driver.takeOne(), LOST);
@@ -249,13 +237,11 @@ describe('what ends or shortens a timer', () => {
   function revived() {
     const driver = watched({ ...TRIP, nonce: 'window' });
     driver.apply(driver.takeOne());
-    driver.say('fail');
-    driver.tick();
+    play(driver, 'fail, tick');
     const cut = driver.takeOne();
     expect(cut.timeoutSeconds).toBe(5);
     expect(ends(driver)).toEqual({ leastMs: least(5), mostMs: most(60) });
-    driver.move({ monoMs: 10 });
-    driver.say('beat');
+    play(driver, 'move 0.01, beat');
     return { driver, cut };
   }
 
@@ -280,35 +266,17 @@ describe('what ends or shortens a timer', () => {
   });
 
   test('a timer that was deleted is not tripped: a dead bot gets no new timer', () => {
-    const driver = watched(TRIP);
-    driver.apply(driver.takeOne());
-    driver.say('goodbye');
-    driver.settle(driver.takeOne(), { kind: 'deleted' });
-    driver.say('fail');
-    driver.live(20_000);
-    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
+    const driver = played(
+      { liveness: { mode: 'beat', ...TRIP.liveness } },
+      'beat, start, goodbye, deleted, fail, live 20',
+    );
+    expect(driver.told('deleted')).toEqual(['AAA']);
+    expect(driver.asked(5)).toEqual([]);
   });
 });
 
-test('a delete by a new key is not sure while a renewal of the old one may still be carried out', () => {
-  const { driver, write } = renewing();
-  driver.feed({ kind: 'credentials-changed' });
-  driver.settle(write, LOST);
-  driver.live(1000);
-  driver.stop();
-  driver.live(9000);
-  expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
-});
-
 test('a renewal by a new key leaves the timer doubtful while a delete of the old one may follow', () => {
-  const driver = createDriver();
-  driver.arm();
-  driver.operate('disarm');
-  const old = driver.takeOne();
-  driver.feed({ kind: 'credentials-changed' });
-  driver.settle(old, LOST);
-  driver.operate('arm');
-  driver.live(3000);
+  const driver = played({}, 'start, disarm, newkey, lose, arm, live 3');
   expect(driver.statusOf()?.guaranteedMs).toBeNull();
   driver.live(10_000);
   expect(driver.statusOf()?.guaranteedMs).toBeGreaterThan(50_000);

@@ -6,6 +6,10 @@ export function marketOf(text: string, types: MarketSettings['types'] = null): M
   return { market, timeoutMs: Number(timeoutSeconds) * 1000, types, renewEveryMs: null, bot };
 }
 
+/** `M0:60`, `M1:60` and so on. */
+export const many = (count: number, seconds = 60, name = 'M') =>
+  Array.from({ length: count }, (_, place) => `${name}${place}:${seconds}`);
+
 export interface SettingsOptions
   extends Partial<Omit<CoreSettings, 'markets' | 'elsewhere' | 'liveness' | 'shutdown'>> {
   /** Markets in the form of `marketOf`; default: one of 60 s. */

@@ -1,33 +1,78 @@
 import { describe, expect, test } from 'vitest';
-import type { BotWord } from '../../src/core/events.ts';
-import type { SettingsOptions } from './core-settings.ts';
-import {
-  BAD_KEY,
-  createDriver,
-  type Driver,
-  HTTP_500,
-  LOST,
-  NO_MARKET,
-  NOT_SENT,
-  SERVER_EPOCH,
-  watched,
-} from './driver.ts';
+import { many, type SettingsOptions } from './core-settings.ts';
+import { createDriver, LOST, NO_MARKET, play, played, SERVER_EPOCH } from './driver.ts';
 
-/** The deletes that were written so far. */
-const deletes = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+const BEAT = { liveness: { mode: 'beat' } } as const;
+const SHORT_TTL = { liveness: { mode: 'beat', ttlMs: 2000 } } as const;
 
 /** Two markets whose timers are armed. */
-function armed(options: SettingsOptions = {}) {
-  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
-  driver.arm();
-  driver.live(1000);
-  return driver;
-}
+const armed = (options: SettingsOptions = {}) =>
+  played({ markets: ['AAA', 'BBB'], ...options }, 'start, live 1');
+
+const UNHEARD = ['AAA unheard'];
+const ON_PURPOSE = ['AAA policy'];
+const UNCONFIRMED = ['AAA unconfirmed'];
+const FIVE = { markets: ['AAA:5'] };
+
+type Row = [what: string, options: SettingsOptions, script: string, left: string[], deleted?: string[]];
+test.each<Row>([
+  ['a bot that was never heard of', BEAT, 'start, stop, live 8', UNHEARD],
+  ['a bot that said that it failed', BEAT, 'start, beat, fail, stop, live 8', ON_PURPOSE],
+  ['one that said goodbye after that', BEAT, 'start, beat, fail, goodbye, stop, live 8', ON_PURPOSE],
+  ['a bot that failed, where nobody watches it', {}, 'start, fail, stop, live 8', ON_PURPOSE],
+  ['a policy that keeps, and a bot that was just heard', BEAT, 'start, beat, keep', ON_PURPOSE],
+  ['a handoff for a bot that failed', BEAT, 'start, fail, handoff', ON_PURPOSE],
+  ['a last beat before the stop, by two thirds of the budget', BEAT, 'start, beat, stop, live 7', UNHEARD],
+  [
+    'a beat that lay in a socket as the stop began, and is read in the next turn of the loop',
+    BEAT,
+    'start, beat, stop, live 0.15, wait 0.001, tick, wait 0.001, tick, wait 0.001, tick, beat, live 8',
+    UNHEARD,
+  ],
+  ['no renewal that was ever confirmed', BEAT, 'beat, lost 3, stop, lost 8', UNHEARD],
+  [
+    'a bot that falls silent before a delete is confirmed',
+    SHORT_TTL,
+    'beat, start, stop, live 1.2, beat, unsent 3, live 1',
+    UNCONFIRMED,
+  ],
+  [
+    'a bot that falls silent while its delete waits for what may arrive behind it',
+    { ...SHORT_TTL, nonce: 'window', shutdown: { budgetMs: 30_000 } },
+    `beat, start${', live 1, beat'.repeat(9)}, lost 1.5, stop, live 0.6, beat, live 30`,
+    UNHEARD,
+  ],
+  [
+    'a disarm of which nobody knows whether it was done',
+    SHORT_TTL,
+    'beat, start, beat, disarm, unsent 1.9, stop, unsent 9',
+    UNCONFIRMED,
+  ],
+  ['a key that is refused until the timer has fired', FIVE, 'start, live 1, stop, badkey 8', UNCONFIRMED],
+  [
+    'a renewal of the key before that has no answer',
+    {},
+    'start, wait 6, newkey, lose, live 1, stop, live 9',
+    UNCONFIRMED,
+    ['AAA'],
+  ],
+  ['a market that is refused for a moment', {}, 'live 12, stop, refused 1, live 8', [], ['AAA']],
+  [
+    'a timer that was deleted, and that nothing has armed since',
+    BEAT,
+    'beat, live 5, disarm, live 1, arm, unsent 2, stop, unsent 20',
+    [],
+    ['AAA'],
+  ],
+])('a stop with %s', (_what, options, script, left, deleted = []) => {
+  const driver = played(options, script);
+  expect(driver.finished()).toEqual(left);
+  expect(driver.told('deleted')).toEqual(deleted);
+});
 
 describe('a stop that deletes', () => {
   test('asks for the deletion of every timer at once, ends when all are confirmed, and writes nothing after that', () => {
-    const driver = armed({ nonce: 'window' });
-    driver.stop();
+    const driver = play(armed({ nonce: 'window' }), 'stop');
     const pings = () => driver.effects.filter(({ kind }) => kind === 'ping').length;
     const before = pings();
     expect(driver.notices('stopping')).toEqual([
@@ -41,7 +86,7 @@ describe('a stop that deletes', () => {
     ]);
     expect(driver.notices('stopped')).toEqual([{ kind: 'stopped', left: [] }]);
     driver.live(60_000);
-    expect(deletes(driver).map(({ market, atMs }) => [market, atMs])).toEqual([
+    expect(driver.asked(null).map(({ market, atMs }) => [market, atMs])).toEqual([
       ['AAA', 1000],
       ['BBB', 1000],
     ]);
@@ -61,38 +106,29 @@ describe('a stop that deletes', () => {
 
     const silent = armed({ nonce: 'window' });
     const firstWallMs = silent.statusOf()?.expiryWallMs;
-    silent.stop();
-    silent.suffer(2000, NOT_SENT);
+    play(silent, 'stop, unsent 2');
     expect(silent.notices('outage-began')).toMatchObject([{ expiryWallMs: firstWallMs }]);
   });
 
   test('deletes nothing that this process did not arm', () => {
     const options = { markets: ['AAA', 'BBB'], nonce: 'window', shutdown: { budgetMs: 15_000 } } as const;
-    const driver = createDriver(options, { earlierLife: true });
-    driver.suffer(1000, NO_MARKET, 'AAA');
-    driver.stop();
-    driver.live(15_000);
-    expect(deletes(driver).map(({ market }) => market)).toEqual(['BBB']);
+    const driver = play(createDriver(options, { earlierLife: true }), 'refused 1 AAA, stop, live 15');
+    expect(driver.asked(null).map(({ market }) => market)).toEqual(['BBB']);
     expect(driver.finished()).toEqual([]);
   });
 
   test('deletes nothing that has surely fired', () => {
-    const driver = createDriver({ markets: ['AAA:5'], onLapse: 'hold' });
-    driver.arm();
-    driver.wait(1000);
+    const driver = played({ markets: ['AAA:5'], onLapse: 'hold' }, 'start, wait 1');
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
-    driver.live(20_000);
-    driver.stop();
-    expect(deletes(driver)).toEqual([]);
+    play(driver, 'live 20, stop');
+    expect(driver.asked(null)).toEqual([]);
     expect(driver.finished()).toEqual([]);
   });
 
   test('waits with a delete until all renewals in flight have settled, and writes no renewal meanwhile', () => {
-    const driver = armed({ markets: ['AAA:10'] });
-    driver.wait(900);
+    const driver = play(armed({ markets: ['AAA:10'] }), 'wait 0.9');
     const hung = driver.takeOne();
-    driver.stop();
-    driver.wait(1500);
+    play(driver, 'stop, wait 1.5');
     expect(driver.take()).toEqual([]);
     driver.settle(hung, LOST);
     expect(driver.takeOne().timeoutSeconds).toBeNull();
@@ -104,50 +140,35 @@ describe('a stop that deletes', () => {
     const written = driver.writes.length;
     while (driver.writes.length === written) driver.wait(10);
     const { attempt } = driver.takeOne();
-    driver.stop();
-    driver.wait(990);
+    play(driver, 'stop, wait 0.99');
     expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt });
     driver.wait(20);
     expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
   });
 
   test('tries an unconfirmed delete again and again, up to the end of the budget', () => {
-    const driver = armed({ markets: ['AAA:60'] });
-    driver.stop();
-    driver.suffer(7700, HTTP_500);
-    expect(deletes(driver).length).toBeGreaterThanOrEqual(14);
-    expect(deletes(driver).length).toBeLessThanOrEqual(18);
+    const driver = play(armed({ markets: ['AAA:60'] }), 'stop, failing 7.7');
+    expect(driver.asked(null).length).toBeGreaterThanOrEqual(14);
+    expect(driver.asked(null).length).toBeLessThanOrEqual(18);
     expect(driver.finished()).toBeNull();
     driver.suffer(200, null);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+    expect(driver.finished()).toEqual(['AAA unconfirmed']);
   });
 
   test('shows a refused key every 0.5 s within its budget, by one request, and goes on when it is good', () => {
-    const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] });
-    driver.suffer(9000, BAD_KEY);
-    driver.stop();
-    driver.suffer(3000, BAD_KEY);
-    expect(deletes(driver).length).toBeGreaterThanOrEqual(4);
-    expect(deletes(driver).length).toBeLessThanOrEqual(7);
+    const driver = play(armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] }), 'badkey 9, stop, badkey 3');
+    expect(driver.asked(null).length).toBeGreaterThanOrEqual(4);
+    expect(driver.asked(null).length).toBeLessThanOrEqual(7);
     expect(driver.notices('stopped')).toEqual([]);
     driver.live(1000);
     expect(driver.finished()).toEqual([]);
-  });
-
-  test('names a timer that has fired while every delete was refused', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    driver.stop();
-    driver.suffer(8000, BAD_KEY);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 });
 
 describe('where the last renewal before a stop was lost', () => {
   /** Its lost renewal may still arrive for `requestLifetimeMs`. */
   function stopped(requestLifetimeMs: number, nonce: 'window' | 'increasing' = 'window') {
-    const driver = armed({ markets: ['AAA:60'], nonce, requestLifetimeMs });
-    driver.live(4990);
-    driver.suffer(500, LOST);
+    const driver = play(armed({ markets: ['AAA:60'], nonce, requestLifetimeMs }), 'live 4.99, lost 0.5');
     driver.stop();
     return {
       driver,
@@ -158,141 +179,91 @@ describe('where the last renewal before a stop was lost', () => {
   test('a delete in a nonce window waits until it can no longer arrive, where the budget allows', () => {
     const { driver, lostMs } = stopped(3000);
     driver.live(5000);
-    expect(deletes(driver)[0]?.atMs).toBeGreaterThanOrEqual(lostMs + 3000);
-    expect(deletes(driver)[0]?.atMs).toBeLessThan(lostMs + 3030);
+    expect(driver.asked(null)[0]?.atMs).toBeGreaterThanOrEqual(lostMs + 3000);
+    expect(driver.asked(null)[0]?.atMs).toBeLessThan(lostMs + 3030);
     expect(driver.finished()).toEqual([]);
   });
 
   test('a delete goes at once where the budget does not allow that, and is not called confirmed', () => {
     const { driver } = stopped(9000);
     driver.live(5000);
-    expect(deletes(driver)).toHaveLength(1);
-    expect(driver.finished()).toEqual([expect.objectContaining({ why: 'unconfirmed' })]);
+    expect(driver.asked(null)).toHaveLength(1);
+    expect(driver.finished()).toEqual(['AAA unconfirmed']);
   });
 
   test('a delete with rising nonces never waits for it: its nonce fences it', () => {
-    expect(deletes(stopped(3000, 'increasing').driver)).toHaveLength(1);
+    expect(stopped(3000, 'increasing').driver.asked(null)).toHaveLength(1);
   });
 });
 
 describe('a stop that hands over', () => {
   test('begins with the timers that have the least left, and names those that it had no time for', () => {
-    const driver = createDriver({ markets: ['LONG:600', 'SHORT:60', 'OTHER:300'] });
-    driver.live(2000);
-    driver.stop('handoff');
+    const driver = played({ markets: ['LONG:600', 'SHORT:60', 'OTHER:300'] }, 'live 2, handoff');
     driver.suffer(20_000, null, 'OTHER', 'LONG');
     const order = driver.writes.filter(({ atMs }) => atMs >= 2000).map(({ market }) => market);
     expect([...new Set(order)]).toEqual(['SHORT', 'OTHER', 'LONG']);
-    expect(
-      driver
-        .finished()
-        ?.map(({ market, why }) => `${market} ${why}`)
-        .toSorted(),
-    ).toEqual(['LONG unrenewed', 'OTHER unrenewed', 'SHORT policy']);
+    const left = ['LONG unrenewed', 'OTHER unrenewed', 'SHORT policy'];
+    expect(driver.finished()?.toSorted()).toEqual(left);
   });
 
   test('reports a lapse once where no last renewal came in time', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    driver.stop('handoff');
-    driver.suffer(7000, NOT_SENT);
+    const driver = played({ markets: ['AAA:5'] }, 'start, live 1, handoff, unsent 7');
     const lapses = [expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0 })];
     expect(driver.notices('lapsed')).toEqual(lapses);
     driver.live(600);
-    expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy']);
+    expect(driver.finished()).toEqual(['AAA policy']);
     expect(driver.notices('lapsed')).toEqual(lapses);
     expect(driver.notices('fired')).toEqual([]);
   });
 
   test('makes no new timer after a lapse under `onLapse: hold`', () => {
-    const driver = armed({ markets: ['AAA:5'], onLapse: 'hold' });
-    driver.stop('handoff');
-    driver.suffer(7000, NOT_SENT);
-    expect(driver.notices('held')).toEqual([expect.objectContaining({ market: 'AAA', why: 'lapsed' })]);
+    const driver = played({ markets: ['AAA:5'], onLapse: 'hold' }, 'start, live 1, handoff, unsent 7');
+    expect(driver.notices('held')).toMatchObject([{ market: 'AAA', why: 'lapsed' }]);
     expect(driver.finished()).toEqual([]);
   });
 
   test('leaves its timer to fire on purpose once it was renewed', () => {
-    const driver = armed({ markets: ['AAA:5', 'BBB:60'] });
-    driver.stop('handoff');
-    driver.suffer(7500, NOT_SENT, 'BBB');
+    const driver = play(armed({ markets: ['AAA:5', 'BBB:60'] }), 'handoff, unsent 7.5 BBB');
     expect(driver.notices('lapsed')).toEqual([]);
-    expect(driver.notices('fired')).toEqual([expect.objectContaining({ market: 'AAA', why: 'kept' })]);
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'kept' }]);
   });
 
   test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'], onLapse: 'hold' });
-    driver.suffer(1000, NO_MARKET, 'AAA');
+    const driver = played({ markets: ['AAA', 'BBB'], onLapse: 'hold' }, 'refused 1 AAA');
     driver.live(10_000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 100 }));
     expect(driver.statusOf('BBB')?.hold?.why).toBe('lapsed');
     const { length } = driver.writes;
-    driver.stop('handoff');
-    driver.live(8000);
+    play(driver, 'handoff, live 8');
     expect(driver.writes).toHaveLength(length);
     expect(driver.finished()).toHaveLength(1);
   });
 });
 
-describe('the timers of a bot that does not live', () => {
-  /** A bot that has said all of this after its timer was armed. */
-  function heard(...words: readonly BotWord[]) {
-    const driver = createDriver({ liveness: { mode: 'beat' } });
-    driver.arm();
-    for (const word of words) driver.say(word);
-    return driver;
-  }
-
-  test.each([
-    ['was never heard of', [], 'unheard'],
-    ['said that it failed', ['beat', 'fail'], 'policy'],
-    ['said goodbye after it said that it failed', ['beat', 'fail', 'goodbye'], 'policy'],
-  ] as const)('stay where it %s', (_what, words, why) => {
-    const driver = heard(...words);
-    driver.stop();
-    driver.live(8000);
-    expect(deletes(driver)).toEqual([]);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why })]);
-  });
-
-  test('stay where it said that it failed, also where nobody watches it', () => {
-    const driver = armed();
-    driver.say('fail');
-    driver.stop();
-    driver.live(8000);
-    expect(deletes(driver)).toEqual([]);
-  });
-
-  test('are deleted where it beats after the stop was asked for, and guarded until then', () => {
-    const driver = heard('beat');
-    driver.stop();
-    driver.live(4000);
+describe('a stop that waits for its bot', () => {
+  test('guards the timer until a beat comes, and deletes it then', () => {
+    const driver = played(BEAT, 'start, beat, stop, live 4');
     const renewed = driver.writes.length;
     expect(driver.writes.at(-1)?.timeoutSeconds).not.toBeNull();
-    driver.say('beat');
-    driver.live(100);
+    play(driver, 'beat, live 0.1');
     expect(driver.writes.slice(renewed).map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
     expect(driver.finished()).toEqual([]);
   });
 
   test.each(['window', 'increasing'] as const)(
-    'are waited for as long with nonces %s, however long the deletes take that go one after the other',
+    'waits for two thirds of its budget, however long the deletes take, with nonces %s',
     (nonce) => {
-      const markets = Array.from({ length: 40 }, (_, place) => `M${place}:60`);
-      const driver = createDriver({ markets, nonce, liveness: { mode: 'beat' } });
+      const driver = createDriver({ ...BEAT, markets: many(40), nonce });
       driver.live(20_000, 120);
-      driver.say('beat');
-      driver.stop();
+      play(driver, 'beat, stop');
       const askedMs = driver.sinceStartMs();
       while (driver.finished() === null) driver.live(10, 120);
       expect(driver.sinceStartMs() - askedMs).toBeCloseTo((8000 * 2) / 3, -2);
     },
   );
 
-  test('are deleted where each of a hundred bots beats once a second, though the deletes take most of the budget', () => {
+  test('deletes all where each of a hundred bots beats once a second, though that takes most of its budget', () => {
     const bots = Array.from({ length: 100 }, (_, place) => `b${place}`);
-    const driver = createDriver({
-      markets: bots.map((bot) => `${bot}:60:${bot}`),
-      liveness: { mode: 'beat' },
-    });
+    const driver = createDriver({ ...BEAT, markets: bots.map((bot) => `${bot}:60:${bot}`) });
     const beatFor = (seconds: number) => {
       for (let turn = 0; turn < seconds * 100 && driver.finished() === null; turn += 1) {
         driver.live(10, 50);
@@ -303,132 +274,27 @@ describe('the timers of a bot that does not live', () => {
     driver.stop();
     beatFor(8);
     expect(driver.finished()).toEqual([]);
-    expect(deletes(driver)).toHaveLength(100);
+    expect(driver.notices('deleted')).toHaveLength(100);
   });
 
-  test('are left as the policy says where it deletes nothing, however lately the bot was heard', () => {
-    const driver = heard('beat');
-    driver.stop('keep');
-    expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
-  });
-
-  test('are left to fire where it falls silent before they could be deleted', () => {
-    const driver = watched({ liveness: { ttlMs: 2000 } });
-    driver.arm();
-    driver.stop();
-    driver.live(1200);
-    driver.say('beat');
-    driver.suffer(3000, NOT_SENT);
-    driver.live(1000);
-    expect(driver.notices('deleted')).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
-  });
-
-  test('are no clean stop where an operator had ended them, and nobody knows whether it was done', () => {
-    const driver = watched({ liveness: { ttlMs: 2000 } });
-    driver.arm();
-    driver.say('beat');
-    driver.operate('disarm');
-    driver.suffer(1900, NOT_SENT);
-    driver.stop();
-    while (driver.finished() === null) driver.suffer(100, NOT_SENT);
-    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
-  });
-
-  test('are left to fire where it falls silent while they wait for what may arrive behind the delete', () => {
-    const driver = watched({ nonce: 'window', liveness: { ttlMs: 2000 }, shutdown: { budgetMs: 30_000 } });
-    driver.arm();
-    for (let beats = 0; beats < 9; beats += 1) {
-      driver.live(1000);
-      driver.say('beat');
-    }
-    driver.suffer(1500, LOST);
-    driver.stop();
-    driver.live(600);
-    driver.say('beat');
-    while (driver.finished() === null) driver.live(100);
-    expect(driver.notices('deleted')).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unheard' }]);
-  });
-
-  test('are not guarded until then where a reload has taken their market out', () => {
-    const options = { liveness: { mode: 'beat' } } as const;
-    const driver = createDriver({ ...options, markets: ['AAA', 'BBB'] });
-    driver.arm();
-    driver.suffer(7000, null);
-    driver.reload({ ...options, markets: ['BBB'] });
+  test('does not guard meanwhile what a reload has taken out', () => {
+    const driver = played({ ...BEAT, markets: ['AAA', 'BBB'] }, 'start, silence 7');
+    driver.reload({ ...BEAT, markets: ['BBB'] });
     const { length } = driver.writes;
-    driver.stop();
-    driver.live(4000);
+    play(driver, 'stop, live 4');
     expect(new Set(driver.writes.slice(length).map(({ market }) => market))).toEqual(new Set(['BBB']));
   });
 
-  test('are not handed over either', () => {
-    const driver = heard('fail');
-    driver.stop('handoff');
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toHaveLength(1);
-  });
-
-  test('stay where the last beat was before the stop: by two thirds of the budget they are left, and named', () => {
-    const driver = heard('beat');
-    driver.stop();
-    const askedMs = driver.sinceStartMs();
-    while (driver.finished() === null) driver.live(50);
-    expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
-    expect(deletes(driver)).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
-  });
-
-  test('stay where a beat that lay in a socket as the stop began is read in the next turn of the loop', () => {
-    const driver = heard('beat');
-    driver.stop();
-    driver.live(150);
-    for (let turn = 0; turn < 3; turn += 1) {
-      driver.wait(1);
-      driver.tick();
+  test('in an outage finds out within half a second that the exchange is back', () => {
+    for (let phase = 0; phase < 6; phase += 1) {
+      const driver = createDriver({
+        markets: ['AAA:60:one', 'BBB:60:one', 'CCC:60:two'],
+        liveness: { mode: 'beat', ttlMs: 60_000 },
+      });
+      play(driver, `beat one, beat two, live 20, unsent ${8 + 0.7 * phase}, stop, goodbye one, unsent 0.5`);
+      const backMs = driver.sinceStartMs();
+      driver.live(600);
+      expect(driver.writes.filter(({ atMs }) => atMs >= backMs)).not.toEqual([]);
     }
-    driver.say('beat');
-    driver.live(8000);
-    expect(deletes(driver)).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
   });
-
-  test('are named as unheard also where no renewal was ever confirmed, and they may stand', () => {
-    const driver = watched();
-    driver.suffer(3000, LOST);
-    driver.stop();
-    driver.suffer(8000, LOST);
-    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
-  });
-});
-
-test('a stop names no timer that was deleted and that nothing has armed since', () => {
-  const driver = watched();
-  driver.live(5000);
-  driver.operate('disarm');
-  driver.live(1000);
-  driver.operate('arm');
-  driver.suffer(2000, NOT_SENT);
-  driver.stop();
-  driver.suffer(20_000, NOT_SENT);
-  expect(driver.finished()).toEqual([]);
-});
-
-test('a stop in an outage finds out within half a second that the exchange is back, while it waits for other bots', () => {
-  for (let phase = 0; phase < 6; phase += 1) {
-    const driver = createDriver({
-      markets: ['AAA:60:one', 'BBB:60:one', 'CCC:60:two'],
-      liveness: { mode: 'beat', ttlMs: 60_000 },
-    });
-    for (const bot of ['one', 'two']) driver.say('beat', bot);
-    driver.live(20_000);
-    driver.suffer(8000 + 700 * phase, NOT_SENT);
-    driver.stop();
-    driver.say('goodbye', 'one');
-    driver.suffer(500, NOT_SENT);
-    const backMs = driver.sinceStartMs();
-    driver.live(600);
-    expect(driver.writes.filter(({ atMs }) => atMs >= backMs)).not.toEqual([]);
-  }
 });

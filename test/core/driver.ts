@@ -11,6 +11,7 @@ import { coreSettings, type SettingsOptions } from './core-settings.ts';
 
 type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>;
 type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
+type MarketNotice = Extract<Notice, { market: string }>;
 export type Write = EffectOf<'write'> & { readonly atMs: number };
 
 /** Unix seconds of the exchange's clock when the driver starts. */
@@ -138,6 +139,9 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         timer: { market: write.market, startTime, cancellationTime, types },
       });
     },
+    /** Confirms what it asked for. */
+    answer: (write: Write): Effect[] =>
+      write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write),
     /** Starts, and confirms the first renewal of every market at once. */
     arm(): void {
       driver.tick();
@@ -150,8 +154,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
     live(
       forMs: number,
       roundTripMs = 20,
-      answer: (write: Write) => void = (write) =>
-        write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write),
+      answer: (write: Write) => void = (write) => driver.answer(write),
     ): void {
       const untilMs = sinceStartMs() + forMs;
       for (;;) {
@@ -167,6 +170,8 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
           answer(first.write);
         } else {
           driver.tick();
+          // After its stop the core asks for no tick.
+          if (driver.finished() !== null) move({ monoMs: Math.min(100, untilMs - sinceStartMs()) });
         }
       }
     },
@@ -200,7 +205,17 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
       effects.flatMap((effect) =>
         effect.kind === 'notice' && effect.notice.kind === kind ? [effect.notice as NoticeOf<Kind>] : [],
       ),
-    finished: () => effects.find((effect) => effect.kind === 'finished')?.left ?? null,
+    /** The markets of such notices, one for each. */
+    told: (kind: MarketNotice['kind']): string[] =>
+      (driver.notices(kind) as MarketNotice[]).map(({ market }) => market),
+    /** The writes that asked for so many seconds, null for deletes, from a moment on. */
+    asked: (seconds: number | null, fromMs = 0) =>
+      writes.filter(({ timeoutSeconds, atMs }) => timeoutSeconds === seconds && atMs >= fromMs),
+    /** What a stop has left armed, and why: `AAA policy`. Null while it lasts. */
+    finished: () =>
+      effects
+        .find((effect) => effect.kind === 'finished')
+        ?.left.map(({ market, why }) => `${market} ${why}`) ?? null,
   };
   return driver;
 }
@@ -228,6 +243,12 @@ export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {
   return driver.feed({ kind: 'pinged', base, ok, latencyMs: 5, reason, detail: ok ? '' : 'no pong' });
 }
 
+/** The times between moments, or writes, that follow each other. */
+export const gapsBetween = (moments: readonly number[]) =>
+  moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+export const gaps = (writes: readonly { readonly atMs: number }[]) =>
+  gapsBetween(writes.map(({ atMs }) => atMs));
+
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** Outcomes as the client reports them. */
@@ -244,3 +265,70 @@ export const THROTTLED: Failed = { kind: 'throttled', detail: 'status 429' };
 export const GARBAGE: Failed = { kind: 'protocol', detail: 'not JSON' };
 export const NO_MARKET: Failed = { kind: 'refused', code: 31, detail: 'Market is not available.' };
 export const BAD_KEY: Failed = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };
+
+type Word = (driver: Driver, forMs: number, names: readonly string[]) => unknown;
+const says =
+  (word: BotWord): Word =>
+  (driver, _forMs, [bot]) =>
+    driver.say(word, bot);
+const operates =
+  (does: CommandName): Word =>
+  (driver, forMs, names) =>
+    driver.operate(does, names.length === 0 ? null : names, forMs);
+/** All requests, or those of the markets that are named, come to this for a while. */
+const suffers =
+  (outcome: Outcome | null): Word =>
+  (driver, forMs, names) =>
+    driver.suffer(forMs, outcome, ...names);
+
+/** The first of the requests since the last look comes to this. */
+const first =
+  (outcome: Outcome): Word =>
+  (driver) => {
+    const [write] = driver.take();
+    if (write !== undefined) driver.settle(write, outcome);
+  };
+
+/** What a script may say. `start` confirms the first renewals; `lose` and `deleted` are of the first unanswered request. */
+const WORDS: Readonly<Record<string, Word>> = {
+  start: (driver) => driver.arm(),
+  tick: (driver) => driver.tick(),
+  live: (driver, forMs) => driver.live(forMs),
+  wait: (driver, forMs) => driver.wait(forMs),
+  move: (driver, forMs) => driver.move({ monoMs: forMs }),
+  lose: first(LOST),
+  deleted: first({ kind: 'deleted' }),
+  silence: suffers(null),
+  lost: suffers(LOST),
+  unsent: suffers(NOT_SENT),
+  failing: suffers(HTTP_500),
+  refused: suffers(NO_MARKET),
+  badkey: suffers(BAD_KEY),
+  newkey: (driver) => driver.feed({ kind: 'credentials-changed' }),
+  beat: says('beat'),
+  goodbye: says('goodbye'),
+  fail: says('fail'),
+  arm: operates('arm'),
+  resume: operates('resume'),
+  disarm: operates('disarm'),
+  pause: operates('pause'),
+  trip: operates('trip'),
+  stop: (driver) => driver.stop('delete'),
+  keep: (driver) => driver.stop('keep'),
+  handoff: (driver) => driver.stop('handoff'),
+};
+
+/** Does one thing after the other, such as `start, beat, live 2, lost 1.5 AAA, disarm, stop`; durations in seconds. */
+export function play(driver: Driver, script: string): Driver {
+  for (const step of script.split(', ')) {
+    const [word = '', ...details] = step.split(' ');
+    const does = WORDS[word];
+    if (does === undefined) throw new Error(`no word ${word}`);
+    const seconds = details.find((detail) => /^[\d.]+$/.test(detail)) ?? '0';
+    const names = details.filter((detail) => detail !== seconds);
+    does(driver, Math.round(1000 * Number(seconds)), names);
+  }
+  return driver;
+}
+
+export const played = (options: SettingsOptions, script: string) => play(createDriver(options), script);

@@ -1,20 +1,31 @@
 import { describe, expect, test } from 'vitest';
 import { describeNotice } from '../../src/telemetry/events.ts';
-import { armed, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
+import { many, type SettingsOptions } from './core-settings.ts';
+import { armed, createDriver, NO_MARKET, play, played } from './driver.ts';
 
-const heldAs = (driver: Driver) => driver.notices('held').map(({ why }) => why);
+const BEAT = { liveness: { mode: 'beat' } } as const;
+const LONG = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
+const TRIPS = ['beat, trip', 'beat, disarm, live 1, trip', 'beat, fail, trip'] as const;
 
-/** One or more armed markets whose bot lives for 15 s from now on. */
-function beating(liveness: object = {}) {
-  const driver = armed({ liveness: { mode: 'beat', ...liveness } });
-  driver.say('beat');
-  return driver;
-}
+type Row = [what: string, options: SettingsOptions, script: string, asked: (number | null)[]];
+test.each<Row>([
+  ['a disarm', {}, 'disarm', [null]],
+  ['a disarm for a bot that is dead', BEAT, 'beat, live 16, disarm, live 1', []],
+  ['a disarm for a bot that lives again', BEAT, 'beat, live 16, disarm, live 1, beat', [null]],
+  ['a pause whose bot dies meanwhile', BEAT, 'beat, pause 30', [null]],
+  ['a pause of what was disarmed for good', {}, 'disarm, pause 5', []],
+  ['a trip', LONG, TRIPS[0], [5]],
+  ['a trip of what was deleted, for the orders shall go', LONG, TRIPS[1], [5]],
+  ['a trip for a dead bot', LONG, TRIPS[2], [5]],
+  ['a trip of a timer that is no longer than that', { markets: ['AAA:5'] }, 'trip', []],
+  ['a resume after a trip, which arm alone undoes', BEAT, 'beat, trip, live 1, beat, resume', []],
+])('%s asks once, however long one waits (%j, %s): %j', (_what, options, script, asked) => {
+  expect(play(armed(options), script).written(60_000)).toEqual(asked);
+});
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.operate('disarm', ['AAA']);
+    const driver = play(armed({ markets: ['AAA', 'BBB'] }), 'disarm AAA');
     expect(driver.progress('disarm').state).toBe('waiting');
     expect(driver.written(30_000, 'AAA')).toEqual([null]);
     expect(driver.of('BBB', 2000).length).toBeGreaterThan(3);
@@ -24,10 +35,7 @@ describe('disarm', () => {
   });
 
   test('is repeated until the exchange confirms it, also where a stop would keep the timer', () => {
-    const driver = armed({ shutdown: { policy: 'keep' } });
-    driver.operate('disarm');
-    driver.settle(driver.takeOne(), LOST);
-    driver.wait(600);
+    const driver = play(armed({ shutdown: { policy: 'keep' } }), 'disarm, lose, wait 0.6');
     const second = driver.takeOne();
     expect(second.timeoutSeconds).toBeNull();
     expect(driver.progress('disarm').state).toBe('waiting');
@@ -37,19 +45,8 @@ describe('disarm', () => {
     expect(driver.written(20_000)).toEqual([]);
   });
 
-  test('is not carried out while a bot is dead, and is once it lives again', () => {
-    const driver = beating();
-    driver.live(16_000);
-    driver.operate('disarm');
-    expect(driver.take()).toEqual([]);
-    driver.say('beat');
-    expect(driver.written(3000)).toEqual([null]);
-  });
-
   test('before its bot was heard lets the timer fire, and no bot is called dead for it', () => {
-    const driver = armed({ markets: ['AAA:10'], liveness: { mode: 'beat' } });
-    driver.operate('disarm');
-    driver.live(30_000);
+    const driver = play(armed({ ...BEAT, markets: ['AAA:10'] }), 'disarm, live 30');
     const [fired] = driver.notices('fired');
     if (fired === undefined) throw new Error('it has not fired');
     expect(driver.look().bots).toMatchObject([{ state: 'starting' }]);
@@ -61,10 +58,7 @@ describe('disarm', () => {
 
 describe('arm', () => {
   test('guards a disarmed market again at once', () => {
-    const driver = armed();
-    driver.operate('disarm');
-    driver.live(1000);
-    driver.operate('arm');
+    const driver = play(armed(), 'disarm, live 1, arm');
     expect(driver.statusOf()?.state).toBe('arming');
     expect(driver.progress('arm').state).toBe('waiting');
     expect(driver.written(3000)[0]).toBe(60);
@@ -73,8 +67,7 @@ describe('arm', () => {
   });
 
   test('stops a delete that has not left yet, and writes no renewal beside one that has', () => {
-    const driver = armed();
-    driver.operate('disarm');
+    const driver = play(armed(), 'disarm');
     const deleting = driver.takeOne();
     expect(driver.mayLeave(deleting.attempt)).toBe(true);
     driver.operate('arm');
@@ -86,8 +79,7 @@ describe('arm', () => {
   });
 
   test('asks the exchange at once about a market that it refused', () => {
-    const driver = createDriver();
-    driver.tick();
+    const driver = played({}, 'tick');
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.wait(2000);
     expect(driver.take()).toEqual([]);
@@ -97,174 +89,16 @@ describe('arm', () => {
   });
 
   test('ends a lapse under onLapse hold, which waits for it', () => {
-    const driver = armed({ onLapse: 'hold', markets: ['AAA:10'] });
-    driver.suffer(15_000, LOST);
-    driver.live(30_000);
-    expect(heldAs(driver)).toEqual(['lapsed']);
+    const driver = play(armed({ onLapse: 'hold', markets: ['AAA:10'] }), 'lost 15, live 30');
+    expect(driver.notices('held').map(({ why }) => why)).toEqual(['lapsed']);
     driver.written(0);
     expect(driver.written(10_000)).toEqual([]);
     driver.operate('arm');
     expect(driver.written(1000)[0]).toBe(10);
   });
 
-  test.each([
-    ['beat', null, "its bot gives no sign of life: nothing is renewed before the bot's next beat"],
-    [
-      'file',
-      null,
-      "its bot gives no sign of life: nothing is renewed before the bot's file is touched again",
-    ],
-    [
-      'http',
-      null,
-      "its bot gives no sign of life: nothing is renewed before the bot's URL answers well again",
-    ],
-    [
-      'process',
-      null,
-      "its bot gives no sign of life: nothing is renewed before the bot's process runs again",
-    ],
-    ['beat', 'goodbye', "its bot said goodbye: nothing is renewed before the bot's next beat"],
-    ['beat', 'fail', "its bot has failed: nothing is renewed before the bot's next beat"],
-  ] as const)('says in mode %s, after %s, what a bot that is not there has to do', (mode, word, what) => {
-    const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
-    if (word !== null) driver.say(word);
-    driver.live(10_000);
-    driver.operate('arm');
-    const says = `AAA is not armed, ${what}.`;
-    expect(driver.progress('arm')).toEqual({ market: 'AAA', state: 'impossible', says });
-  });
-});
-
-describe('pause', () => {
-  test('ends for each market at its own time, whichever was paused first', () => {
-    const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
-    driver.operate('pause', ['AAA'], 60_000);
-    driver.operate('pause', ['BBB'], 20_000);
-    driver.operate('pause', ['CCC'], 40_000);
-    driver.operate('disarm', ['BBB']);
-    driver.operate('arm', ['BBB']);
-    driver.operate('pause', ['BBB'], 30_000);
-    const ends: string[] = [];
-    for (let seconds = 0; seconds < 70; seconds += 1) {
-      const before = driver.notices('released').length;
-      driver.live(1000);
-      for (const { market } of driver.notices('released').slice(before)) ends.push(`${market} ${seconds}`);
-    }
-    expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
-  });
-
-  test.each([100, 300, 500, 501])(
-    'ends in time while the answers of %d markets come without a break',
-    (count) => {
-      const markets = Array.from({ length: count }, (_, index) => `M${index}:60`);
-      const ping = { everyMs: 60_000, timeoutMs: 3000 };
-      const driver = armed({ markets, nonce: 'window', ping });
-      driver.live(30_000);
-      driver.operate('pause', ['M0'], 1000);
-      driver.live(1550);
-      expect(driver.notices('released')).toHaveLength(1);
-    },
-  );
-
-  test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
-    const driver = armed();
-    driver.operate('pause', null, 600_000);
-    driver.live(1000);
-    const says = 'AAA is paused: it is armed when the pause is over.';
-    expect(driver.progress('arm')).toMatchObject({ state: 'impossible', says });
-  });
-
-  test('is ended by resume, which touches nothing else', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.operate('pause', ['AAA'], 600_000);
-    driver.operate('disarm', ['BBB']);
-    driver.live(1000);
-    driver.operate('resume');
-    driver.live(1000);
-    expect(driver.progress('resume', 'AAA').state).toBe('done');
-    expect(driver.progress('resume', 'BBB').says).toBe('BBB is disarmed: it stays so until you arm it.');
-  });
-
-  test('arms no market in the end that was disarmed for good', () => {
-    const driver = armed();
-    driver.operate('disarm');
-    driver.operate('pause', null, 5000);
-    expect(driver.written(20_000)).toEqual([]);
-    expect(driver.progress('pause').state).toBe('impossible');
-  });
-
-  test('stays a pause where the timer had run out before it, also under onLapse hold', () => {
-    const driver = createDriver({ markets: ['AAA:10'], onLapse: 'hold' });
-    driver.arm();
-    driver.wait(9500);
-    driver.operate('pause', null, 600_000);
-    driver.wait(60_000);
-    expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', held: false }]);
-    expect(heldAs(driver)).toEqual(['paused']);
-  });
-
-  test('does not make a timer in the end for a bot that died meanwhile', () => {
-    const driver = beating();
-    driver.operate('pause', null, 30_000);
-    expect(driver.written(60_000)).toEqual([null]);
-  });
-});
-
-describe('trip', () => {
-  const stages: readonly [string, (driver: Driver) => unknown][] = [
-    ['of a bot that lives', () => {}],
-    ['that was deleted, for the orders shall go', (driver) => [driver.operate('disarm'), driver.live(1000)]],
-    ['of a dead bot', (driver) => driver.say('fail')],
-  ];
-  test.each(stages)('cuts the timer %s to 5 s, once, and renews it no more', (_what, prepare) => {
-    const driver = beating({ ttlMs: 600_000 });
-    prepare(driver);
-    driver.operate('trip');
-    expect(driver.written(30_000)).toEqual([5]);
-    expect(driver.notices('tripped')).toHaveLength(1);
-    expect(driver.notices('lapsed')).toEqual([]);
-    expect(driver.progress('trip').state).toBe('done');
-  });
-
-  test.each([true, false])(
-    'is not undone by a stop, which waits for its confirmation (confirmed before: %s)',
-    (before) => {
-      const driver = armed();
-      driver.operate('trip');
-      const cut = driver.takeOne();
-      if (before) driver.apply(cut);
-      driver.stop();
-      expect(driver.finished() === null).toBe(!before);
-      driver.apply(cut);
-      expect(driver.take()).toEqual([]);
-      expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
-    },
-  );
-
-  test('of a market whose timer is no longer than that leaves it to fire', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    driver.operate('trip');
-    expect(driver.written(10_000)).toEqual([]);
-    expect(driver.progress('trip').state).toBe('done');
-  });
-
-  test('is undone by arm alone', () => {
-    const driver = beating();
-    driver.operate('trip');
-    driver.live(1000);
-    driver.say('beat');
-    driver.operate('resume');
-    expect(driver.written(2000)).toEqual([]);
-    driver.operate('arm');
-    expect(driver.written(2000)[0]).toBe(60);
-  });
-
-  test('is over for who arms when the whole timeout is confirmed, and leaves no low slack behind', () => {
-    const driver = armed();
-    driver.operate('trip');
-    driver.live(1000);
-    driver.operate('arm');
+  test('undoes a trip, is over when the whole timeout is confirmed, and leaves no low slack behind', () => {
+    const driver = play(armed(), 'trip, live 1, arm');
     expect(driver.progress('arm').state).toBe('waiting');
     expect(driver.progress('arm').says).toMatch(
       /^AAA has a timer for another [23](\.\d)? s, and is not confirmed renewed yet\.$/,
@@ -275,28 +109,114 @@ describe('trip', () => {
     const slacks = driver.notices('renewed').flatMap(({ slackRatio }) => slackRatio ?? []);
     expect(Math.min(...slacks)).toBeGreaterThan(0.8);
   });
+
+  test('is done with an exchange that grants another time than it was asked for', () => {
+    const driver = armed();
+    driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
+    expect(driver.progress('arm')).toMatchObject({ state: 'done' });
+  });
+
+  test.each([
+    ['beat', 'tick', "gives no sign of life: nothing is renewed before the bot's next beat"],
+    ['file', 'tick', "gives no sign of life: nothing is renewed before the bot's file is touched again"],
+    ['http', 'tick', "gives no sign of life: nothing is renewed before the bot's URL answers well again"],
+    ['process', 'tick', "gives no sign of life: nothing is renewed before the bot's process runs again"],
+    ['beat', 'goodbye', "said goodbye: nothing is renewed before the bot's next beat"],
+    ['beat', 'fail', "has failed: nothing is renewed before the bot's next beat"],
+  ] as const)('says in mode %s, after %s, what a bot that is not there has to do', (mode, word, what) => {
+    const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
+    play(driver, `${word}, live 10, arm`);
+    const says = `AAA is not armed, its bot ${what}.`;
+    expect(driver.progress('arm')).toEqual({ market: 'AAA', state: 'impossible', says });
+  });
 });
 
-test('arm is done with an exchange that grants another time than it was asked for', () => {
-  const driver = armed();
-  driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
-  expect(driver.progress('arm')).toMatchObject({ state: 'done' });
+describe('pause', () => {
+  test('ends for each market at its own time, whichever was paused first', () => {
+    const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
+    play(driver, 'pause 60 AAA, pause 20 BBB, pause 40 CCC, disarm BBB, arm BBB, pause 30 BBB');
+    const ends: string[] = [];
+    for (let seconds = 0; seconds < 70; seconds += 1) {
+      const before = driver.told('released').length;
+      driver.live(1000);
+      for (const market of driver.told('released').slice(before)) ends.push(`${market} ${seconds}`);
+    }
+    expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
+  });
+
+  test.each([100, 300, 500, 501])(
+    'ends in time while the answers of %d markets come without a break',
+    (count) => {
+      const ping = { everyMs: 60_000, timeoutMs: 3000 };
+      const driver = armed({ markets: many(count), nonce: 'window', ping });
+      play(driver, 'live 30, pause 1 M0, live 1.55');
+      expect(driver.notices('released')).toHaveLength(1);
+    },
+  );
+
+  test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
+    const driver = play(armed(), 'pause 600, live 1');
+    const says = 'AAA is paused: it is armed when the pause is over.';
+    expect(driver.progress('arm')).toMatchObject({ state: 'impossible', says });
+  });
+
+  test('is ended by resume, which touches nothing else', () => {
+    const driver = play(
+      armed({ markets: ['AAA', 'BBB'] }),
+      'pause 600 AAA, disarm BBB, live 1, resume, live 1',
+    );
+    expect(driver.progress('resume', 'AAA').state).toBe('done');
+    expect(driver.progress('resume', 'BBB').says).toBe('BBB is disarmed: it stays so until you arm it.');
+  });
+
+  test('of what was disarmed for good is impossible', () => {
+    expect(play(armed(), 'disarm, pause 5, live 20').progress('pause').state).toBe('impossible');
+  });
+
+  test('stays a pause where the timer had run out before it, also under onLapse hold', () => {
+    const driver = play(
+      createDriver({ markets: ['AAA:10'], onLapse: 'hold' }),
+      'start, wait 9.5, pause 600, wait 60',
+    );
+    expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', held: false }]);
+    expect(driver.notices('held').map(({ why }) => why)).toEqual(['paused']);
+  });
+});
+
+describe('trip', () => {
+  test.each(TRIPS)('is told of once, is no lapse, and is done: %s', (script) => {
+    const driver = play(armed(LONG), `${script}, live 30`);
+    expect([driver.told('tripped'), driver.told('lapsed')]).toEqual([['AAA'], []]);
+    expect(driver.progress('trip').state).toBe('done');
+  });
+
+  test.each([true, false])(
+    'is not undone by a stop, which waits for its confirmation (confirmed before: %s)',
+    (before) => {
+      const driver = play(armed(), 'trip');
+      const cut = driver.takeOne();
+      if (before) driver.apply(cut);
+      driver.stop();
+      expect(driver.finished() === null).toBe(!before);
+      driver.apply(cut);
+      expect(driver.take()).toEqual([]);
+      expect(driver.finished()).toEqual(['AAA policy']);
+    },
+  );
+
+  test('of a market whose timer is no longer than that is done', () => {
+    expect(play(armed({ markets: ['AAA:5'] }), 'trip, live 10').progress('trip').state).toBe('done');
+  });
 });
 
 test('a delete in a nonce window waits until no cut can arrive behind it', () => {
-  const driver = armed({ nonce: 'window' });
-  driver.operate('trip');
-  driver.settle(driver.takeOne(), LOST);
+  const driver = play(armed({ nonce: 'window' }), 'trip, lose');
   const lostMs = driver.sinceStartMs();
-  driver.operate('disarm');
-  driver.live(12_000);
-  const deletes = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
-  expect(deletes.map(({ atMs }) => atMs - lostMs)).toEqual([expect.closeTo(10_000, -2)]);
+  play(driver, 'disarm, live 12');
+  expect(driver.asked(null).map(({ atMs }) => atMs - lostMs)).toEqual([expect.closeTo(10_000, -2)]);
 });
 
 test('nothing is said to have fired where only an earlier life of the daemon may have armed a timer', () => {
-  const driver = createDriver({ nonce: 'window', liveness: { mode: 'beat' } }, { earlierLife: true });
-  driver.say('fail');
-  driver.live(120_000);
+  const driver = play(createDriver({ nonce: 'window', ...BEAT }, { earlierLife: true }), 'fail, live 120');
   expect(driver.notices('fired')).toEqual([]);
 });

@@ -1,28 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
-import type { SettingsOptions } from './core-settings.ts';
-import {
-  armed as armedDriver,
-  createDriver,
-  type Driver,
-  HTTP_500,
-  LOST,
-  NO_MARKET,
-  NOT_SENT,
-} from './driver.ts';
+import { many, type SettingsOptions } from './core-settings.ts';
+import { armed as armedDriver, type Driver, LOST, NOT_SENT, play, played } from './driver.ts';
 
 /** A stop, and a reload that takes a market out, leave its timer armed. */
 const KEEP = { shutdown: { policy: 'keep' } } as const;
 const WATCHED = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
 const TRIPPING = { liveness: { mode: 'beat', onStale: 'trip' } } as const;
+const BOTH = ['AAA', 'BBB'];
+const OF_MAKER = ['AAA:60:maker', 'BBB'];
 
 /** Two markets whose timers are armed and whose writes were looked at. */
-const armed = (options: SettingsOptions = {}) => armedDriver({ markets: ['AAA', 'BBB'], ...options });
+const armed = (options: SettingsOptions = {}) => armedDriver({ markets: BOTH, ...options });
 /** Takes AAA out. */
 const takeOut = (driver: Driver, options: SettingsOptions = {}) =>
   driver.reload({ markets: ['BBB'], ...options });
 const takeIn = (driver: Driver, options: SettingsOptions = {}) =>
-  driver.reload({ markets: ['AAA', 'BBB'], ...options });
+  driver.reload({ markets: BOTH, ...options });
 /** The markets that were removed, and what became of their timers. */
 const removed = (driver: Driver) => driver.notices('removed').map(({ market, how }) => `${market} ${how}`);
 /** Takes AAA out with its timer left armed, and in again after `awayMs`. */
@@ -37,11 +31,46 @@ function away(awayMs: number): Driver {
 function answerAll(driver: Driver, outcome: Outcome): void {
   for (const write of driver.of('AAA')) driver.settle(write, outcome);
 }
-const lapsed = (driver: Driver) => driver.notices('lapsed').map(({ market }) => market);
+
+type Row = [what: string, SettingsOptions, before: string, after: SettingsOptions, then: string, how: string];
+test.each<Row>([
+  ['no delete was answered until its time was up', {}, 'start', {}, 'lost 80 AAA', 'fired'],
+  [
+    'that was so, and it is disarmed again',
+    {},
+    'start, disarm AAA, lost 80 AAA, disarm AAA',
+    {},
+    'live 1',
+    'fired',
+  ],
+  ['it never had a timer', {}, 'refused 2 AAA', {}, 'tick', 'deleted'],
+  ['it never had a timer that could be kept', KEEP, 'refused 2 AAA', KEEP, 'tick', 'deleted'],
+  [
+    'another shard has it, and it was disarmed before',
+    {},
+    'start, disarm AAA',
+    { elsewhere: ['AAA'] },
+    'live 1',
+    'deleted',
+  ],
+  [
+    'another shard has it, and no last renewal came',
+    {},
+    'start',
+    { elsewhere: ['AAA'] },
+    'unsent 80',
+    'kept',
+  ],
+])('a market that leaves is told of truly where %s', (_what, options, before, after, then, how) => {
+  const driver = played({ markets: BOTH, ...options }, before);
+  takeOut(driver, after);
+  play(driver, then);
+  expect(removed(driver)).toEqual([`AAA ${how}`]);
+});
 
 describe('a market that leaves', () => {
   test.each([2, 501])('of %d is left by a stop that comes right after the reload', (count) => {
-    const all = Array.from({ length: count }, (_, index) => `M${index}:60`);
+    const all = many(count);
     const driver = armed({ ...KEEP, markets: all });
     while (driver.state.attempts.size > 0) driver.live(1);
     driver.tick();
@@ -56,9 +85,8 @@ describe('a market that leaves', () => {
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
     const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
     driver.reload({ markets: ['BBB', 'DDD'] });
-    expect(
-      driver.look().markets.map(({ market, leaving, promise }) => [market, leaving, promise.length]),
-    ).toEqual([
+    const seen = driver.look().markets;
+    expect(seen.map(({ market, leaving, promise }) => [market, leaving, promise.length])).toEqual([
       ['BBB', false, 4],
       ['DDD', false, 4],
       ['AAA', true, 0],
@@ -69,73 +97,31 @@ describe('a market that leaves', () => {
   test('goes with the daemon when that stops: the stop tells what became of it', () => {
     const driver = armed();
     takeOut(driver);
-    driver.stop();
-    driver.live(2000);
+    play(driver, 'stop, live 2');
     expect(driver.finished()).toEqual([]);
-    expect(driver.notices('deleted').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+    expect(driver.told('deleted')).toEqual(BOTH);
     expect(removed(driver)).toEqual([]);
   });
 
-  test('is not said to have been deleted where no delete was answered until its time was up', () => {
-    const taken = armed();
-    takeOut(taken);
-    taken.suffer(80_000, LOST, 'AAA');
-    expect(removed(taken)).toEqual(['AAA fired']);
-
-    const disarmed = armed();
-    disarmed.operate('disarm', ['AAA']);
-    disarmed.suffer(80_000, LOST, 'AAA');
-    disarmed.operate('disarm', ['AAA']);
-    takeOut(disarmed);
-    disarmed.live(1000);
-    expect(removed(disarmed)).toEqual(['AAA fired']);
-  });
-
   test('is not surely said to have lapsed where a delete without an answer may have come first', () => {
-    const driver = armed({ markets: ['AAA:30', 'BBB:30'] });
-    driver.suffer(40_000, LOST);
+    const driver = play(armed({ markets: ['AAA:30', 'BBB:30'] }), 'lost 40');
     takeOut(driver, { markets: ['BBB:30'] });
     driver.suffer(60_000, LOST);
     expect(driver.notices('lapsed').find(({ market }) => market === 'AAA')?.certainty).toBe('possible');
     expect(removed(driver)).toEqual(['AAA fired']);
   });
 
-  test.each([{}, KEEP])('that never had a timer goes at once, and nothing is left of it (%j)', (policy) => {
-    const driver = createDriver({ ...policy, markets: ['AAA', 'BBB'] });
-    driver.suffer(2000, NO_MARKET, 'AAA');
-    takeOut(driver, policy);
-    expect(removed(driver)).toEqual(['AAA deleted']);
-  });
-
-  test('for another shard is not said to be handed off, or left armed, where it was not', () => {
-    const deleted = armed();
-    deleted.operate('disarm', ['AAA']);
-    takeOut(deleted, { elsewhere: ['AAA'] });
-    deleted.live(1000);
-    expect(removed(deleted)).toEqual(['AAA deleted']);
-
-    const unrenewed = armed();
-    takeOut(unrenewed, { elsewhere: ['AAA'] });
-    unrenewed.suffer(80_000, NOT_SENT);
-    expect(removed(unrenewed)).toEqual(['AAA kept']);
-  });
-
   test('for another shard keeps its timer, also where a bot that was dead at the disarming comes back', () => {
-    const driver = createDriver({ ...WATCHED, markets: ['AAA', 'BBB'] });
-    driver.arm();
-    driver.suffer(7000, null);
-    driver.say('fail');
-    driver.operate('disarm', ['AAA']);
+    const driver = played({ ...WATCHED, markets: BOTH }, 'start, silence 7, fail, disarm AAA');
     takeOut(driver, { ...WATCHED, elsewhere: ['AAA'] });
     driver.say('beat');
     answerAll(driver, LOST);
     driver.live(5000);
-    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null)).toEqual([]);
+    expect(driver.asked(null)).toEqual([]);
   });
 
   test('does not go before what is on its way is answered', () => {
-    const driver = armed(KEEP);
-    driver.suffer(5000, null);
+    const driver = play(armed(KEEP), 'silence 5');
     takeOut(driver, KEEP);
     expect(removed(driver)).toEqual([]);
     answerAll(driver, LOST);
@@ -160,19 +146,17 @@ describe('a market that leaves', () => {
     ['was handed off', [['AAA'], []], [60]],
     ['was being deleted', [[], ['AAA'], ['AAA']], []],
   ])('for another shard is not deleted by the reloads that follow, where it %s', (_what, reloads, asked) => {
-    const driver = armed();
-    driver.suffer(7000, null, 'AAA');
+    const driver = play(armed(), 'silence 7 AAA');
     for (const elsewhere of reloads) takeOut(driver, { elsewhere });
     answerAll(driver, LOST);
     expect(driver.written(2000, 'AAA')).toEqual(asked);
   });
 
   test('is left to its policy by a command for all markets', () => {
-    const driver = armed(KEEP);
-    driver.suffer(7000, null);
+    const driver = play(armed(KEEP), 'silence 7');
     takeOut(driver, KEEP);
     driver.operate('disarm');
-    expect(driver.notices('held').map(({ market }) => market)).toEqual(['BBB']);
+    expect(driver.told('held')).toEqual(['BBB']);
   });
 
   test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
@@ -183,10 +167,18 @@ describe('a market that leaves', () => {
       takeOut(driver, KEEP);
       driver.live(afterMs);
       driver.stop('keep');
-      return driver.finished()?.map(({ market }) => market);
+      return driver.finished();
     };
-    expect(left(1000)).toEqual(['BBB', 'AAA']);
-    expect(left(80_000)).toEqual(['BBB']);
+    expect(left(1000)).toEqual(['BBB policy', 'AAA policy']);
+    expect(left(80_000)).toEqual(['BBB policy']);
+  });
+
+  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
+    const driver = played({ ...WATCHED, markets: OF_MAKER }, 'beat maker, beat bot, live 2, fail maker');
+    takeOut(driver, WATCHED);
+    driver.live(90_000);
+    expect(removed(driver)).toEqual(['AAA kept']);
+    expect(driver.told('lapsed')).toEqual([]);
   });
 
   test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
@@ -197,32 +189,18 @@ describe('a market that leaves', () => {
     }
     expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
   });
-
-  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
-    const driver = createDriver({ ...WATCHED, markets: ['AAA:10:maker', 'BBB'] });
-    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
-    driver.live(2000);
-    driver.say('fail', 'maker');
-    takeOut(driver, WATCHED);
-    driver.live(30_000);
-    expect(removed(driver)).toEqual(['AAA kept']);
-    expect(lapsed(driver)).toEqual([]);
-  });
 });
 
 describe('a market that changes', () => {
   test('is not asked for before its slow probe where the exchange refuses it', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.suffer(1000, NO_MARKET, 'AAA');
+    const driver = played({ markets: BOTH }, 'refused 1 AAA');
     driver.reload({ markets: ['AAA:30', 'BBB'] });
     driver.live(20_000);
     expect(driver.of('AAA')).toHaveLength(1);
   });
 
   test('to a new bot keeps its full timer for as long as that one has its start-up grace', () => {
-    const driver = createDriver({ ...TRIPPING, markets: ['AAA:60:old'] });
-    driver.say('beat', 'old');
-    driver.live(2000);
+    const driver = played({ ...TRIPPING, markets: ['AAA:60:old'] }, 'beat old, live 2');
     driver.reload({ ...TRIPPING, markets: ['AAA:60:new'] });
     const asked = driver.written(10_000);
     expect(asked.length).toBeGreaterThan(1);
@@ -230,9 +208,7 @@ describe('a market that changes', () => {
   });
 
   test('in its timeout alone is not taken for one that has a new bot', () => {
-    const driver = armed({ ...TRIPPING, markets: ['AAA'] });
-    driver.say('fail');
-    driver.live(2000);
+    const driver = play(armed({ ...TRIPPING, markets: ['AAA'] }), 'fail, live 2');
     driver.reload({ ...TRIPPING, markets: ['AAA:90'] });
     driver.live(5000);
     expect(driver.notices('tripped')).toHaveLength(1);
@@ -242,21 +218,17 @@ describe('a market that changes', () => {
 describe('a market that comes back', () => {
   test('is known to have the timer that it left behind, and is named once by a stop', () => {
     const driver = away(5000);
-    const status = driver.statusOf();
-    expect(status?.state).toBe('armed');
-    expect(status?.guaranteedMs).toBeGreaterThan(50_000);
+    expect(driver.statusOf()?.state).toBe('armed');
+    expect(driver.statusOf()?.guaranteedMs).toBeGreaterThan(50_000);
     expect(driver.takeOne()).toMatchObject({ market: 'AAA', timeoutSeconds: 60 });
-    driver.live(1000);
-    driver.stop('keep');
-    driver.live(1000);
-    expect(driver.finished()?.map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+    play(driver, 'live 1, keep, live 1');
+    expect(driver.finished()).toEqual(['AAA policy', 'BBB policy']);
   });
 
   test('has had no lapse where the timer that it left behind may be firing by then', () => {
-    const driver = away(58_500);
-    driver.live(1000);
-    expect(driver.notices('renewed').filter(({ market }) => market === 'AAA')).toHaveLength(2);
-    expect(lapsed(driver)).toEqual([]);
+    const driver = play(away(58_500), 'live 1');
+    expect(driver.told('renewed').filter((market) => market === 'AAA')).toHaveLength(2);
+    expect(driver.told('lapsed')).toEqual([]);
   });
 
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
@@ -264,15 +236,19 @@ describe('a market that comes back', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'arming', guaranteedMs: null });
     driver.live(1000);
     expect(driver.statusOf()?.state).toBe('armed');
-    expect([lapsed(driver), driver.notices('overdue')]).toEqual([[], []]);
+    expect([driver.told('lapsed'), driver.told('overdue')]).toEqual([[], []]);
   });
 
   test('is overdue when the timer that it left behind runs out before anything was confirmed, and then lapsed', () => {
-    const driver = away(5000);
-    driver.suffer(70_000, NOT_SENT, 'AAA');
-    expect(driver.notices('overdue').map(({ market }) => market)).toEqual(['AAA']);
+    const driver = play(away(5000), 'unsent 70 AAA');
+    expect(driver.told('overdue')).toEqual(['AAA']);
     driver.live(5000);
-    expect(lapsed(driver)).toEqual(['AAA']);
+    expect(driver.told('lapsed')).toEqual(['AAA']);
+  });
+
+  test('has a lapse that claims no time without a renewal', () => {
+    const driver = play(away(1000), 'unsent 70, live 2');
+    expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', gapMs: null }, { market: 'BBB' }]);
   });
 
   test('reckons with a renewal of before that may still land', () => {
@@ -289,8 +265,7 @@ describe('a market that comes back', () => {
   });
 
   test('before it has left is not cut short any more by the trip of before', () => {
-    const driver = armed();
-    driver.operate('trip', ['AAA']);
+    const driver = play(armed(), 'trip AAA');
     driver.settle(driver.takeOne(), NOT_SENT);
     takeOut(driver);
     takeIn(driver);
@@ -298,77 +273,54 @@ describe('a market that comes back', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'armed', wanted: true });
   });
 
-  /** A market of 10 s whose delete hangs until its timer has fired comes back; its next renewal is confirmed. */
-  function outlived(before: (driver: Driver) => void) {
-    const driver = armed({ markets: ['AAA:10', 'BBB'] });
-    before(driver);
-    takeOut(driver);
-    driver.suffer(15_000, null, 'AAA');
-    takeIn(driver, { markets: ['AAA:10', 'BBB'] });
-    answerAll(driver, NOT_SENT);
-    driver.live(2000);
-    return { lapsed: lapsed(driver), lapses: driver.statusOf()?.lapses, state: driver.statusOf()?.state };
-  }
-
-  test('before it has left tells of the lapse that it had while it was guarded, and of none while it was not', () => {
-    const none = { lapsed: [], lapses: 0, state: 'armed' };
-    expect(outlived(() => {})).toEqual(none);
-    const disarmed = outlived((driver) => {
-      driver.operate('disarm', ['AAA']);
+  // Of 10 s. Its delete hangs until its timer has fired, and its next renewal is confirmed.
+  test.each([
+    ['while it was guarded', 'failing 15 AAA', ['AAA']],
+    ['in time', 'tick', []],
+    ['while it was disarmed', 'disarm AAA, silence 15 AAA', []],
+  ])(
+    'before it has left tells of the lapse that it had while it was guarded: it fired %s',
+    (_when, before, lapsed) => {
+      const driver = play(armed({ markets: ['AAA:10', 'BBB'] }), before);
+      expect(driver.told('lapsed')).toEqual([]);
+      takeOut(driver);
       driver.suffer(15_000, null, 'AAA');
-    });
-    expect(disarmed).toEqual(none);
-    const failed = outlived((driver) => {
-      driver.suffer(15_000, HTTP_500, 'AAA');
-      expect(lapsed(driver)).toEqual([]);
-    });
-    expect(failed).toEqual({ lapsed: ['AAA'], lapses: 1, state: 'armed' });
-  });
+      takeIn(driver, { markets: ['AAA:10', 'BBB'] });
+      answerAll(driver, NOT_SENT);
+      driver.live(2000);
+      expect(driver.told('lapsed')).toEqual(lapsed);
+      expect(driver.statusOf()).toMatchObject({ lapses: lapsed.length, state: 'armed' });
+    },
+  );
 
   test('to a bot that died while it was leaving is cut short, as those that stayed were', () => {
-    const driver = armed(TRIPPING);
-    driver.say('beat');
-    driver.live(2000);
+    const driver = play(armed(TRIPPING), 'beat, live 2');
     takeOut(driver, TRIPPING);
-    driver.say('fail');
-    driver.tick();
+    play(driver, 'fail, tick');
     takeIn(driver, TRIPPING);
     driver.live(5000, 20, (write) =>
       write.timeoutSeconds === null ? driver.settle(write, NOT_SENT) : driver.apply(write),
     );
-    const tripped = driver.notices('tripped').map(({ market }) => market);
-    expect(tripped.toSorted()).toEqual(['AAA', 'BBB']);
+    expect(driver.told('tripped').toSorted()).toEqual(BOTH);
   });
 
   test('to a bot that has failed is not cut short by the operator’s word of before', () => {
-    const driver = armed(WATCHED);
-    driver.operate('trip', ['AAA']);
-    driver.say('fail');
+    const driver = play(armed(WATCHED), 'trip AAA, fail');
     const hung = driver.takeOne();
     takeOut(driver, WATCHED);
     takeIn(driver, WATCHED);
     driver.settle(hung, NOT_SENT);
     driver.live(5000);
-    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toHaveLength(1);
+    expect(driver.asked(5)).toHaveLength(1);
   });
 
   test('to a bot that has died since stays suspended, and is not armed', () => {
-    const markets = ['AAA:60:maker', 'BBB'];
-    const driver = createDriver({ ...WATCHED, markets });
-    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
-    driver.live(2000);
+    const driver = played({ ...WATCHED, markets: OF_MAKER }, 'beat maker, beat bot, live 2');
     takeOut(driver, WATCHED);
     for (const write of driver.take()) driver.settle(write, LOST);
     driver.say('fail', 'maker');
-    driver.reload({ ...WATCHED, markets });
+    driver.reload({ ...WATCHED, markets: OF_MAKER });
     expect(driver.written(10_000, 'AAA')).toEqual([]);
     expect(driver.statusOf()?.state).toBe('suspended');
   });
-});
-
-test('a lapse of a market that came back, and was not renewed since, claims no time without a renewal', () => {
-  const driver = away(1000);
-  driver.suffer(70_000, NOT_SENT);
-  driver.live(2000);
-  expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', gapMs: null }, { market: 'BBB' }]);
 });

@@ -1,59 +1,32 @@
 import { describe, expect, test } from 'vitest';
 import { describeNothingGuarded } from '../../src/core/view.ts';
-import type { SettingsOptions } from './core-settings.ts';
-import { armed, createDriver, type Driver, LOST, NOT_SENT, SERVER_EPOCH, watched } from './driver.ts';
+import { armed, createDriver, LOST, NOT_SENT, play, played, SERVER_EPOCH, watched } from './driver.ts';
 
-const TRIP = { liveness: { onStale: 'trip' } } as const;
-const LONG = { liveness: { ttlMs: 600_000 } } as const;
-
-/** Armed, with a renewal on its way. */
-function renewing(options: SettingsOptions = {}) {
-  const driver = watched(options);
-  driver.live(1000);
-  driver.wait(5500);
-  return { driver, renewal: driver.takeOne() };
-}
-/** A bot that was heard of and a timer that is armed. */
-function living(options: SettingsOptions = {}, forMs = 3000) {
-  const driver = watched(options);
-  driver.live(forMs);
-  return driver;
-}
+const LONG = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
+const TEN = { markets: ['AAA:10'] };
 
 describe('a bot that comes back', () => {
   test('within the life of its timer says nothing of how well renewals are in time', () => {
-    const driver = living(LONG, 10_000);
-    driver.say('fail');
-    driver.live(20_000);
-    driver.say('beat');
-    driver.live(1000);
+    const driver = played(LONG, 'beat, live 10, fail, live 20, beat, live 1');
     const ratios = driver.notices('renewed').map(({ slackRatio }) => slackRatio);
     expect(ratios.slice(1, -1).every((ratio) => ratio !== null && ratio > 0.8)).toBe(true);
     expect(ratios.at(-1)).toBeNull();
   });
 
   test('has had one lapse, where its last renewal came late and fired on purpose after that', () => {
-    const driver = watched({ ...LONG, markets: ['AAA:10'] });
-    driver.arm();
-    driver.wait(1100);
+    const driver = played({ ...LONG, ...TEN }, 'beat, start, wait 1.1');
     const hung = driver.takeOne();
     driver.wait(9500);
     for (const write of driver.take()) driver.settle(write, NOT_SENT);
     driver.say('fail');
     driver.apply(hung, { startTime: SERVER_EPOCH + 11 });
     expect(driver.statusOf()?.lapses).toBe(1);
-    driver.live(30_000);
-    driver.say('beat');
-    driver.live(1000);
+    play(driver, 'live 30, beat, live 1');
     expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
   });
 
   test('about when its timer fires may have lost its orders, which no renewal takes back', () => {
-    const driver = living({ ...LONG, markets: ['AAA:10'] }, 1000);
-    driver.say('fail');
-    driver.live(9500);
-    driver.say('beat');
-    driver.live(1000);
+    const driver = played({ ...LONG, ...TEN }, 'beat, live 1, fail, live 9.5, beat, live 1');
     expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
     expect(driver.notices('overdue')).toMatchObject([{ market: 'AAA', leftToFire: true }]);
   });
@@ -72,18 +45,15 @@ test.each([
       driver.live(forMs, answerMs, (write) => write.timeoutSeconds !== null && driver.apply(write));
     live(40_000);
     driver.operate('pause', null, 60_000);
-    const removed = () => driver.writes.find(({ timeoutSeconds }) => timeoutSeconds === null);
-    while (removed() === undefined) live(20);
+    while (driver.asked(null).length === 0) live(20);
     live(100);
     driver.operate('resume');
     for (let steps = 0; steps < 750; steps += 1) {
       live(20);
       driver.loseGivenUp();
     }
-    const removedMs = removed()?.atMs ?? 0;
-    const renewals = driver.writes
-      .filter(({ timeoutSeconds }) => timeoutSeconds !== null)
-      .map(({ atMs }) => atMs);
+    const removedMs = driver.asked(null)[0]?.atMs ?? 0;
+    const renewals = driver.asked(seconds).map(({ atMs }) => atMs);
     const lastMs = renewals.findLast((atMs) => atMs < removedMs) ?? 0;
     const nextMs = renewals.find((atMs) => atMs > removedMs) ?? Number.POSITIVE_INFINITY;
     expect(nextMs + answerMs / 2).toBeLessThan(lastMs + seconds * 1000);
@@ -92,74 +62,48 @@ test.each([
 
 describe('a timer that was not to be renewed is no lapse when it is armed again', () => {
   test('where the answer to its cut came late, and the cut is not written again', () => {
-    const driver = armed();
-    driver.operate('trip');
+    const driver = play(armed(), 'trip');
     const cut = driver.takeOne();
     driver.wait(4600);
     driver.apply(cut);
     driver.wait(3000);
     expect(driver.take()).toEqual([]);
-    driver.operate('arm');
-    driver.live(3000);
+    play(driver, 'arm, live 3');
     expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
   });
 
-  const ends: readonly [string, (driver: Driver) => void][] = [
-    [
-      'the market was paused, and its bot fell silent after that',
-      (driver) => {
-        driver.operate('pause', null, 600_000);
-        driver.suffer(30_000, NOT_SENT);
-      },
-    ],
-    [
-      'the bot failed, and its market was paused after that',
-      (driver) => {
-        driver.say('fail');
-        driver.live(20_000);
-        driver.operate('pause', null, 600_000);
-        driver.live(1000);
-      },
-    ],
-  ];
-  test.each(ends)('where %s', (_what, fire) => {
-    const driver = living({ markets: ['AAA:10'] });
-    fire(driver);
-    driver.say('beat');
-    driver.operate('resume');
-    driver.live(2000);
+  test.each([
+    ['the market was paused, and its bot fell silent after that', 'pause 600, unsent 30'],
+    ['the bot failed, and its market was paused after that', 'fail, live 20, pause 600, live 1'],
+  ])('where %s', (_what, script) => {
+    const driver = watched(TEN);
+    play(driver, `live 3, ${script}, beat, resume, live 2`);
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
     expect(driver.notices('lapsed')).toEqual([]);
   });
 });
 
 test('a market on its way out is not one of those that nothing is guarded of', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.operate('disarm', ['AAA']);
+  const driver = play(armed({ markets: ['AAA', 'BBB'] }), 'disarm AAA');
   driver.reload({ markets: ['AAA'] });
   expect(driver.look().markets).toHaveLength(2);
   expect(describeNothingGuarded(driver.look())).toBe('nothing is guarded: AAA is disarmed');
 });
 
 test('the end of a stop gives up each request once, and lets none leave that is about to', () => {
-  const driver = armed({ shutdown: { budgetMs: 4000 } });
-  driver.stop();
-  driver.wait(6000);
+  const driver = play(armed({ shutdown: { budgetMs: 4000 } }), 'stop, wait 6');
   const aborted = driver.effects.flatMap((effect) => (effect.kind === 'abort' ? [effect.attempt] : []));
   expect(aborted.length).toBeGreaterThan(0);
   expect(new Set(aborted).size).toBe(aborted.length);
-  expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
+  expect(driver.finished()).toEqual(['AAA unconfirmed']);
   expect(driver.take().some(({ attempt }) => driver.mayLeave(attempt))).toBe(false);
 });
 
 describe('a bot that fails while a stop waits to delete its timer', () => {
   function stopping() {
-    const { driver, renewal } = renewing(TRIP);
-    driver.stop();
-    driver.wait(600);
-    driver.tick();
-    driver.wait(1);
-    driver.say('beat');
+    const driver = played({ liveness: { mode: 'beat', onStale: 'trip' } }, 'beat, live 1, wait 5.5');
+    const renewal = driver.takeOne();
+    play(driver, 'stop, wait 0.6, tick, wait 0.001, beat');
     return { driver, renewal };
   }
 
@@ -169,67 +113,56 @@ describe('a bot that fails while a stop waits to delete its timer', () => {
     driver.apply(renewal);
     driver.wait(1000);
     expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+    expect(driver.finished()).toEqual(['AAA policy']);
   });
 
   test('names it as unconfirmed where a delete may be on its way, and writes no other one', () => {
     const { driver, renewal } = stopping();
     driver.apply(renewal);
     driver.settle(driver.takeOne(), LOST);
-    driver.say('fail');
-    driver.wait(1000);
+    play(driver, 'fail, wait 1');
     expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+    expect(driver.finished()).toEqual(['AAA unconfirmed']);
   });
 });
 
 describe('a bot whose only market had another bot for a while', () => {
+  const beats = (forSeconds: number) =>
+    Array(forSeconds / 4)
+      .fill('beat other, live 4')
+      .join(', ');
+
   /** `maker` says a word, loses its market to `other` for 36 s, and gets it back. */
   function back(says: 'beat' | 'goodbye' | 'fail', onStale: 'expire' | 'trip' = 'expire') {
+    const markets = ['AAA:60:other', 'BBB:60:maker'];
     const liveness = { mode: 'beat', onStale } as const;
-    const driver = createDriver({ markets: ['AAA:60:other', 'BBB:60:maker'], liveness });
-    driver.live(1000);
-    for (const bot of ['other', 'maker']) driver.say('beat', bot);
-    if (says !== 'beat') driver.say(says, 'maker');
-    driver.live(1000);
-    const beatFor = (forMs: number) => {
-      for (let waitedMs = 0; waitedMs < forMs; waitedMs += 4000) {
-        driver.say('beat', 'other');
-        driver.live(4000);
-      }
-    };
+    const driver = played({ markets, liveness }, `live 1, beat other, beat maker, ${says} maker, live 1`);
     driver.reload({ markets: ['AAA:60:other', 'BBB:60:other'], liveness });
-    beatFor(36_000);
-    driver.reload({ markets: ['AAA:60:other', 'BBB:60:maker'], liveness });
-    return { driver, beatFor };
+    play(driver, beats(36));
+    driver.reload({ markets, liveness });
+    return driver;
   }
 
   test.each(['beat', 'goodbye'] as const)(
     'could say nothing meanwhile: after a %s of before it has a new start-up grace, and no longer',
     (says) => {
-      const { driver, beatFor } = back(says);
-      beatFor(56_000);
-      const { writes } = driver;
+      const driver = play(back(says), beats(56));
       expect(driver.statusOf('BBB')?.state).toBe('armed');
-      expect(writes.filter(({ market, atMs }) => market === 'BBB' && atMs > 38_000)).not.toHaveLength(0);
-      expect(
-        writes.filter(({ timeoutSeconds, atMs }) => timeoutSeconds === null && atMs > 38_000),
-      ).toHaveLength(0);
-      beatFor(8000);
+      expect(driver.of('BBB', 38_001)).not.toEqual([]);
+      expect(driver.asked(null, 38_001)).toEqual([]);
+      play(driver, beats(8));
       expect(driver.statusOf('BBB')?.wanted).toBe(false);
     },
   );
 
   test('stays dead where it had failed before', () => {
-    const { driver, beatFor } = back('fail');
+    const driver = back('fail');
     const { length } = driver.writes;
-    beatFor(20_000);
+    play(driver, beats(20));
     expect(driver.writes.slice(length).map(({ market }) => market)).not.toContain('BBB');
   });
 
   test('is not taken for dead under onStale: trip', () => {
-    const { driver } = back('beat', 'trip');
-    driver.live(5000);
-    expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
+    expect(play(back('beat', 'trip'), 'live 5').asked(5)).toEqual([]);
   });
 });
