@@ -1,86 +1,151 @@
 import { expect, test } from 'vitest';
 import type { Awaited } from '../../src/core/progress.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, LOST } from './driver.ts';
+import { type Driver, LOST, played } from './driver.ts';
 
-const WATCHED = { liveness: { mode: 'beat' } } as const;
-const KEEPING = { ...WATCHED, shutdown: { policy: 'keep' } } as const;
+const BEAT = { liveness: { mode: 'beat' } } as const;
+const KEEPING = { ...BEAT, shutdown: { policy: 'keep' } } as const;
+const lives = (ttlSeconds: number) => ({ liveness: { mode: 'beat', ttlMs: 1000 * ttlSeconds } }) as const;
+const LONG = lives(600);
 const GUARDED = 'impossible: AAA is guarded again.';
 const STAY = 'done: AAA has no timer any more: its orders stay.';
+const PERHAPS =
+  'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
+const FIRED = 'done: AAA has no timer any more: it has fired.';
+const LOCKED = 'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).';
+const UNDONE = 'impossible: AAA is not cut short: another command or a reload came after the trip.';
 
 const says = (driver: Driver, awaited: Awaited) => {
   const progress = driver.progress(awaited);
   return `${progress.state}: ${progress.says}`;
 };
 
-function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver(options);
-  if (options.liveness !== undefined) driver.say('beat');
-  driver.live(1000);
-  return driver;
-}
-
-/** Tells the market's timer to be deleted by a command, or by the bot. */
-function end(driver: Driver, by: 'disarm' | 'goodbye'): void {
-  if (by === 'disarm') driver.operate('disarm');
-  else driver.say('goodbye');
-}
-
-type Row = [what: string, SettingsOptions, ((driver: Driver) => unknown)[], Awaited, says: string | RegExp];
+type Row = [what: string, SettingsOptions, script: string, Awaited, says: string | RegExp];
 test.each<Row>([
-  ['an armed market', {}, [], 'arm', 'done: AAA is armed and renewed: 58.5 s left now.'],
-  ['a market that somebody armed meanwhile', {}, [], 'disarm', GUARDED],
-  ['a bot that beats again', WATCHED, [(d) => d.say('goodbye'), (d) => d.say('beat')], 'goodbye', GUARDED],
+  ['an armed market', {}, 'live 1', 'arm', 'done: AAA is armed and renewed: 58.5 s left now.'],
+  ['a market that no answer has come for', {}, 'tick', 'arm', 'waiting: AAA is not confirmed armed yet.'],
+  ['a market that somebody armed meanwhile', {}, 'live 1', 'disarm', GUARDED],
+  ['a bot that beats again', BEAT, 'beat, live 1, goodbye, beat', 'goodbye', GUARDED],
   [
     'a policy that keeps',
     KEEPING,
-    [(d) => d.say('goodbye')],
+    'beat, live 1, goodbye',
     'goodbye',
     /^done: AAA keeps its timer, as the p/,
   ],
-  [
-    'a dead bot',
-    WATCHED,
-    [(d) => d.say('fail')],
-    'goodbye',
-    /^impossible: AAA keeps its timer: its bot has /,
-  ],
+  ['a dead bot', BEAT, 'beat, live 1, fail', 'goodbye', /^impossible: AAA keeps its timer: its bot has /],
   [
     'a market that is disarmed while its bot is dead',
-    WATCHED,
-    [(d) => d.say('fail'), (d) => d.operate('disarm')],
+    BEAT,
+    'beat, live 1, fail, disarm',
     'disarm',
     /^impossible: AAA keeps its timer: its bot has failed; it fires within 6\d(\.\d)? s\.$/,
   ],
   [
     'a delete that a trip overtook',
-    WATCHED,
-    [(d) => d.operate('disarm'), (d) => d.operate('trip')],
+    BEAT,
+    'beat, live 1, disarm, trip',
     'disarm',
     'impossible: AAA is tripped and keeps its timer; it fires within 60.1 s.',
   ],
   [
     'a timer that was deleted before its bot failed',
-    WATCHED,
-    [(d) => d.operate('disarm'), (d) => d.live(1000), (d) => d.say('fail')],
+    BEAT,
+    'beat, live 1, disarm, live 1, fail',
     'disarm',
     STAY,
   ],
-])('who waits is told plainly of %s', (_what, options, happens, awaited, said) => {
-  const driver = armed(options);
-  for (const happen of happens) happen(driver);
+  ['a refused key and a trip', {}, 'live 1, badkey 12, trip', 'trip', LOCKED],
+  ['a refused key and a disarm', {}, 'live 1, badkey 12, disarm', 'disarm', LOCKED],
+  ['a trip that was taken back', {}, 'live 1, trip, arm, live 2', 'trip', UNDONE],
+  [
+    'a trip that a disarm followed, whatever becomes of the timer',
+    {},
+    'live 1, trip, disarm, live 2',
+    'trip',
+    UNDONE,
+  ],
+  ['a timer that has surely fired', {}, 'live 2, trip, live 30, disarm', 'disarm', FIRED],
+  // Confirmed in the last moment for which it was surely armed, and in the one after that.
+  ['a timer that cannot have fired', {}, 'start, wait 1, disarm, wait 57.9, deleted', 'disarm', STAY],
+  ['a timer that may have fired', {}, 'start, wait 1, disarm, wait 58, deleted', 'disarm', PERHAPS],
+  ['a market that never had a timer', {}, 'disarm', 'disarm', STAY],
+  ['a lost first renewal', {}, 'tick, lose, disarm, deleted', 'disarm', STAY],
+  [
+    'a second timer that was never confirmed, after a delete in time',
+    {},
+    'start, wait 1, disarm, deleted, wait 99, arm, lose, disarm, wait 1, deleted',
+    'disarm',
+    STAY,
+  ],
+  [
+    'a second command after deletes without an answer',
+    {},
+    'start, wait 1, disarm, lose, lost 80, disarm',
+    'disarm',
+    PERHAPS,
+  ],
+  [
+    'a bot that came back after the timer ran out',
+    lives(65),
+    'live 2, beat, lost 70, beat, lose, pause 600, live 3',
+    'disarm',
+    PERHAPS,
+  ],
+  ['a timer that ran out before a pause', LONG, 'beat, live 5, lost 61, pause 600, live 3', 'pause', PERHAPS],
+  [
+    'a timer that ran out before a goodbye',
+    LONG,
+    'beat, live 5, lost 61, goodbye, live 3',
+    'goodbye',
+    PERHAPS,
+  ],
+  [
+    'a first renewal that nobody confirmed, and that ran out',
+    {},
+    'lost 60, disarm, live 3',
+    'disarm',
+    PERHAPS,
+  ],
+  [
+    'renewals that nobody confirmed, and that have fired',
+    lives(5),
+    'beat, lost 10, wait 200, goodbye, live 3',
+    'goodbye',
+    PERHAPS,
+  ],
+])('who waits is told plainly of %s', (_what, options, script, awaited, said) => {
+  const driver = played(options, script);
   expect(says(driver, awaited)).toMatch(said);
+  // The log says the same of each confirmed delete.
+  const mayHaveFired = driver.notices('deleted').map((notice) => notice.mayHaveFired);
+  if (said === STAY || said === PERHAPS)
+    expect(mayHaveFired).toEqual(mayHaveFired.map(() => said === PERHAPS));
 });
 
-test('a market that no answer has come for is waited for, and no time is claimed for it', () => {
-  const driver = createDriver();
-  driver.tick();
-  expect(says(driver, 'arm')).toBe('waiting: AAA is not confirmed armed yet.');
-});
+test.each([
+  ['in time', 0, 60_000, STAY],
+  ['too late', 55_000, 0, PERHAPS],
+])(
+  'a delete that was confirmed %s says what becomes of the orders, and no later answer changes it',
+  (_when, beforeMs, afterMs, said) => {
+    const driver = played({}, 'start, wait 1, disarm');
+    const write = driver.takeOne();
+    driver.wait(4000);
+    const others = driver.take();
+    driver.wait(beforeMs);
+    for (const other of others) driver.settle(other, { kind: 'deleted' });
+    driver.wait(afterMs);
+    driver.settle(write, { kind: 'deleted' });
+    const mayHaveFired = driver.notices('deleted').map((notice) => notice.mayHaveFired);
+    expect(mayHaveFired.length).toBeGreaterThan(2);
+    expect(mayHaveFired).toEqual(mayHaveFired.map(() => said === PERHAPS));
+    expect(says(driver, 'disarm')).toBe(said);
+  },
+);
 
 test('while a stop goes on nothing else is promised, and neither a command nor a reload changes anything', () => {
-  const driver = armed();
-  driver.stop('keep');
+  const driver = played({}, 'live 1, keep');
   for (const awaited of ['arm', 'trip', 'remove', 'disarm'] as const)
     expect(says(driver, awaited)).toBe('impossible: AAA is left alone: the daemon is stopping.');
   driver.operate('disarm');
@@ -89,7 +154,7 @@ test('while a stop goes on nothing else is promised, and neither a command nor a
 });
 
 test('a market that leaves is waited for until its timer is gone, and cannot be armed', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
+  const driver = played({ markets: ['AAA', 'BBB'] }, 'live 1');
   driver.reload({ markets: ['BBB'] });
   expect(says(driver, 'remove')).toBe('waiting: AAA leaves: its timer is not confirmed deleted yet.');
   expect(says(driver, 'arm')).toBe('impossible: AAA is no longer configured.');
@@ -98,8 +163,7 @@ test('a market that leaves is waited for until its timer is gone, and cannot be 
 });
 
 test('a trip is done when it is confirmed, with the moment by which the orders are cancelled', () => {
-  const driver = armed();
-  driver.operate('trip');
+  const driver = played({}, 'live 1, trip');
   expect(says(driver, 'trip')).toBe('waiting: AAA is not confirmed cut short yet.');
   const [, cut] = driver.writes.slice(-2);
   if (cut === undefined) throw new Error('no trip');
@@ -111,45 +175,21 @@ test('a trip is done when it is confirmed, with the moment by which the orders a
     { kind: 'tripped', market: 'AAA', why: 'tripped', durationMs: 100, firesByWallMs },
   ]);
   driver.wait(7000);
-  expect(says(driver, 'trip')).toBe('done: AAA has no timer any more: it has fired.');
+  expect(says(driver, 'trip')).toBe(FIRED);
 });
-
-test.each(['trip', 'disarm'] as const)(
-  'a refused key makes a %s impossible until it is good again',
-  (does) => {
-    const driver = armed();
-    driver.suffer(12_000, BAD_KEY);
-    driver.operate(does);
-    expect(says(driver, does)).toBe(
-      'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).',
-    );
-  },
-);
-
-test.each(['arm', 'disarm'] as const)(
-  'a trip that %s undid is no success, whatever becomes of the timer',
-  (does) => {
-    const driver = armed();
-    driver.operate('trip');
-    driver.operate(does);
-    driver.live(2000);
-    expect(says(driver, 'trip')).toBe(
-      'impossible: AAA is not cut short: another command or a reload came after the trip.',
-    );
-  },
-);
 
 const UNDELETED = [expect.objectContaining({ kind: 'fired', market: 'AAA', why: 'undeleted' })];
 
 test.each(['disarm', 'goodbye'] as const)(
   'a timer that runs out before a delete of it is confirmed is told of, once (%s)',
   (by) => {
-    const driver = armed(WATCHED);
-    end(driver, by);
-    driver.suffer(50_000, LOST);
+    const driver = played(BEAT, `beat, live 1, ${by}, lost 50`);
     expect(driver.notices('fired')).toEqual([]);
     driver.suffer(30_000, LOST);
     expect(driver.notices('fired')).toEqual(UNDELETED);
+    const dead = played(BEAT, `beat, live 1, ${by}, lost 1, fail, live 80`);
+    expect(dead.notices('fired')).toEqual(UNDELETED);
+    expect(says(dead, by)).toBe(PERHAPS);
   },
 );
 
@@ -158,34 +198,15 @@ test.each(['window', 'increasing'] as const)(
   (nonce) => {
     // Some of these failures come before the core is woken to see that the timer has run out.
     for (let afterMs = 0; afterMs < 6000; afterMs += 100) {
-      const driver = armed({ nonce });
-      driver.operate('disarm');
-      driver.suffer(57_000, LOST);
-      driver.wait(afterMs);
-      driver.move({ monoMs: 200 });
+      const driver = played({ nonce }, `live 1, disarm, lost 57, wait ${afterMs / 1000}, move 0.2`);
       driver.live(30_000, 0, (write) => driver.settle(write, LOST));
       expect(driver.notices('fired')).toEqual(UNDELETED);
     }
   },
 );
 
-test.each(['disarm', 'goodbye'] as const)(
-  'a timer may have been deleted where a delete of it has no answer and its bot dies after that (%s)',
-  (by) => {
-    const driver = armed(WATCHED);
-    end(driver, by);
-    driver.suffer(1000, LOST);
-    driver.say('fail');
-    driver.live(80_000);
-    expect(driver.notices('fired')).toEqual(UNDELETED);
-    expect(says(driver, by)).toBe(
-      'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.',
-    );
-  },
-);
-
 test('a pause is shown with the moment of its end, and ends then', () => {
-  const driver = armed();
+  const driver = played({}, 'live 1');
   const untilWallMs = driver.now().wallMs + 60_000;
   driver.operate('pause', null, 60_000);
   expect(driver.notices('held')).toMatchObject([{ market: 'AAA', why: 'paused', untilWallMs }]);
@@ -200,7 +221,7 @@ test('a pause is shown with the moment of its end, and ends then', () => {
 });
 
 test('a reload says what came, what went and what changed, once', () => {
-  const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
+  const driver = played({ markets: ['AAA', 'BBB', 'CCC'] }, 'live 1');
   for (let times = 0; times < 2; times += 1) driver.reload({ markets: ['AAA', 'BBB:30', 'DDD'] });
   expect(driver.notices('reloaded')).toEqual([
     { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'] },
@@ -209,8 +230,7 @@ test('a reload says what came, what went and what changed, once', () => {
 });
 
 test('a market that comes back after it was disarmed is armed as if it were new', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.operate('disarm');
+  const driver = played({ markets: ['AAA', 'BBB'] }, 'live 1, disarm');
   driver.reload({ markets: ['BBB'] });
   driver.reload({ markets: ['AAA', 'BBB'] });
   driver.live(2000);
