@@ -1,23 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { createDriver, LOST, play, played, SERVER_EPOCH } from './driver.ts';
 
-function armed(options: SettingsOptions = {}) {
-  const driver = createDriver(options);
-  driver.arm();
-  return driver;
-}
-/** Two markets, and the exchange refuses the first. */
-function rejected() {
-  const driver = createDriver({ markets: ['AAA', 'BBB'] });
-  driver.suffer(100, NO_MARKET, 'AAA');
-  return driver;
-}
+const BEAT = { liveness: { mode: 'beat' } } as const;
+const TWO = { markets: ['AAA', 'BBB'] };
+const WATCHED = { ...TWO, ...BEAT };
+const FIVE = { markets: ['AAA:5'] };
+const OF_TWO_BOTS = { markets: ['AAA:10:maker', 'BBB:10:taker'], ...BEAT };
+
+type Row<Said> = [what: string, options: SettingsOptions, script: string, said: Said];
 
 describe('a market', () => {
   test('is arming until its first confirmation', () => {
-    const driver = createDriver();
-    driver.tick();
+    const driver = played({}, 'tick');
     expect(driver.statusOf()).toMatchObject({
       state: 'arming',
       wanted: true,
@@ -30,8 +25,7 @@ describe('a market', () => {
   });
 
   test('is arming while a request of an earlier life may still undo what was confirmed', () => {
-    const driver = createDriver({ nonce: 'window' }, { earlierLife: true });
-    driver.live(3000);
+    const driver = play(createDriver({ nonce: 'window' }, { earlierLife: true }), 'live 3');
     expect(driver.statusOf()).toMatchObject({ state: 'arming', renewals: 1, guaranteedMs: null });
     driver.live(15_000);
     expect(driver.statusOf()?.state).toBe('armed');
@@ -40,8 +34,7 @@ describe('a market', () => {
   });
 
   test('is armed with everything that is known about it', () => {
-    const driver = armed({ markets: ['AAA:60:maker'] });
-    driver.live(6100);
+    const driver = played({ markets: ['AAA:60:maker'] }, 'start, live 6.1');
     expect(driver.statusOf()).toMatchObject({
       market: 'AAA',
       types: null,
@@ -64,8 +57,7 @@ describe('a market', () => {
   });
 
   test('is retrying while renewals fail and time is left, and expired after that', () => {
-    const driver = armed({ markets: ['AAA:10'] });
-    driver.suffer(3000, HTTP_500);
+    const driver = played({ markets: ['AAA:10'] }, 'start, failing 3');
     expect(driver.statusOf()).toMatchObject({ state: 'retrying', lastProblem: 'status 500' });
     expect(driver.statusOf()?.failureStreak).toBeGreaterThan(0);
     driver.suffer(8000, LOST);
@@ -79,7 +71,7 @@ describe('a market', () => {
   });
 
   test('is rejected while the exchange refuses it, with its words and the time of the next attempt', () => {
-    const driver = rejected();
+    const driver = played(TWO, 'refused 0.1 AAA');
     const retryWallMs = SERVER_EPOCH * 1000 + 60_000;
     const seen = { state: 'rejected', lastProblem: 'Market is not available.', retryWallMs };
     expect(driver.statusOf()).toMatchObject(seen);
@@ -90,17 +82,13 @@ describe('a market', () => {
   });
 
   test('is deleted once the delete is confirmed', () => {
-    const driver = armed();
-    driver.stop();
-    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    const driver = played({}, 'start, stop, deleted');
     const none = { guaranteedMs: null, expiryWallMs: null, firesByWallMs: null };
     expect(driver.statusOf()).toMatchObject({ state: 'deleted', wanted: false, ...none });
   });
 
   test('that is out of guard shows as such before its timer is gone', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.operate('disarm', ['AAA']);
-    driver.operate('pause', ['BBB'], 60_000);
+    const driver = played(TWO, 'start, disarm AAA, pause 60 BBB');
     expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
   });
 });
@@ -108,47 +96,36 @@ describe('a market', () => {
 describe('what a stop would do', () => {
   const DELETES = 'deletes the timer: the orders stay';
   const LEAVES = 'leaves the timer: the exchange cancels the orders when it fires';
+  const HANDS_OVER = 'renews the timer once more and leaves it to the successor';
+  const TRIES_TO_DELETE = /^tries to delete the timer: the orders stay only if the exchange confirms it/;
+  const TRIES_TO_RENEW = /^tries to renew the timer once more/;
+  const KEEP = { shutdown: { policy: 'keep' } } as const;
+  const HANDOFF = { shutdown: { policy: 'handoff' } } as const;
 
-  test.each([
-    ['delete', DELETES, /^tries to delete the timer: the orders stay only if the exchange confirms it/],
-    ['keep', LEAVES, LEAVES],
+  test.each<Row<unknown>>([
+    ['that deletes', {}, 'start', DELETES],
+    ['while renewals fail', {}, 'start, failing 15', expect.stringMatching(TRIES_TO_DELETE)],
+    ['that keeps', KEEP, 'start', LEAVES],
+    ['that keeps, while renewals fail', KEEP, 'start, failing 15', LEAVES],
+    ['that hands over', HANDOFF, 'start', HANDS_OVER],
     [
-      'handoff',
-      'renews the timer once more and leaves it to the successor',
-      /^tries to renew the timer once more/,
+      'that hands over, while renewals fail',
+      HANDOFF,
+      'start, failing 15',
+      expect.stringMatching(TRIES_TO_RENEW),
     ],
-  ] as const)(
-    'with policy %s is said in words, and promises nothing while renewals fail',
-    (policy, well, sick) => {
-      const driver = armed({ markets: ['AAA:10'], shutdown: { policy } });
-      expect(driver.statusOf()?.onStop).toBe(well);
-      driver.suffer(3000, HTTP_500);
-      expect(driver.statusOf()?.onStop).toMatch(sick);
-    },
-  );
-
-  test('is nothing where no timer can exist', () => {
-    expect(createDriver().statusOf()?.onStop).toBe('nothing to do: no timer is armed');
-  });
-
-  test('is to leave the timer of a bot that does not live', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    expect(driver.statusOf()?.onStop).toBe(LEAVES);
-    driver.say('beat');
-    expect(driver.statusOf()?.onStop).toBe(DELETES);
-  });
-
-  test('is to leave a refused market out of a handoff', () => {
-    const driver = armed({ markets: ['AAA:10'], shutdown: { policy: 'handoff' } });
-    driver.suffer(5000, NO_MARKET);
-    expect(driver.statusOf()?.onStop).toBe(LEAVES);
+    ['that hands over what is refused', HANDOFF, 'start, refused 7', LEAVES],
+    ['before anything is armed', {}, 'move 1', 'nothing to do: no timer is armed'],
+    ['for a bot that does not live', BEAT, 'start', LEAVES],
+    ['for one that lives', BEAT, 'start, beat', DELETES],
+  ])('%s is said in words, and nothing is promised while renewals fail', (_what, options, script, said) => {
+    expect(played(options, script).statusOf()?.onStop).toEqual(said);
   });
 });
 
 describe('the daemon', () => {
   test('is ready when every wanted market is confirmed armed', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.tick();
+    const driver = played({ markets: ['AAA', 'BBB'] }, 'tick');
     driver.apply(driver.takeOne());
     const notReady = ['BBB is not confirmed armed (arming)'];
     expect(driver.look()).toMatchObject({ phase: 'running', ready: false, notReady });
@@ -156,50 +133,44 @@ describe('the daemon', () => {
     expect(driver.look()).toMatchObject({ ready: true, notReady: [], authorised: true });
   });
 
-  test('is ready without the markets of a bot that said goodbye, and not while a bot is dead', () => {
-    const driver = armed({ markets: ['AAA:10:maker', 'BBB:10:taker'], liveness: { mode: 'beat' } });
-    driver.say('beat', 'maker');
-    driver.say('goodbye', 'taker');
-    driver.live(14_000);
-    expect(driver.look()).toMatchObject({ ready: true });
-    driver.say('fail', 'taker');
-    const failed = 'the bot taker has failed: its timers are not renewed';
-    expect(driver.look()).toMatchObject({ ready: false, notReady: [failed] });
-    driver.live(10_000);
-    const silent = 'the bot maker is silent: its timers are not renewed';
-    expect(driver.look().notReady).toEqual([silent, failed]);
-  });
-
-  test('is not ready while a market of a living bot is out of guard, or nothing is guarded', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'], liveness: { mode: 'beat' } });
-    driver.say('beat');
-    driver.operate('pause', ['AAA'], 60_000);
-    expect(driver.look().notReady).toEqual(['AAA is paused']);
-    driver.say('goodbye');
-    expect(driver.look().notReady).toEqual([
-      'nothing is guarded: of 2 markets 1 is paused, 1 has a bot that said goodbye',
-    ]);
-  });
-
-  test('is not ready once a guarantee has run out', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    driver.suffer(6000, LOST);
-    expect(driver.look().notReady).toEqual(['AAA is not confirmed armed (expired)']);
-  });
-
-  test('is not ready while the key is refused, even before any guarantee has run out', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.suffer(7000, BAD_KEY);
-    const notReady = ['the exchange refuses the API key: Unauthorized request.'];
-    expect(driver.look()).toMatchObject({ ready: false, authorised: false, notReady });
+  test.each<Row<string[]>>([
+    ['a bot that said goodbye', OF_TWO_BOTS, 'start, beat maker, goodbye taker, live 14', []],
+    [
+      'a bot that is dead, before its markets are',
+      OF_TWO_BOTS,
+      'start, beat maker, fail taker, live 14',
+      ['the bot taker has failed: its timers are not renewed'],
+    ],
+    [
+      'a bot that is silent',
+      OF_TWO_BOTS,
+      'start, beat maker, fail taker, live 24',
+      [
+        'the bot maker is silent: its timers are not renewed',
+        'the bot taker has failed: its timers are not renewed',
+      ],
+    ],
+    ['a living bot whose market is out of guard', WATCHED, 'start, beat, pause 60 AAA', ['AAA is paused']],
+    [
+      'nothing that is guarded',
+      WATCHED,
+      'start, beat, pause 60 AAA, goodbye',
+      ['nothing is guarded: of 2 markets 1 is paused, 1 has a bot that said goodbye'],
+    ],
+    ['a guarantee that has run out', FIVE, 'start, lost 6', ['AAA is not confirmed armed (expired)']],
+    // Even before any guarantee has run out.
+    ['a refused key', TWO, 'start, badkey 7', ['the exchange refuses the API key: Unauthorized request.']],
+  ])('with %s says why it is not ready, if it is not', (_what, options, script, notReady) => {
+    const driver = played(options, script);
+    expect(driver.look()).toMatchObject({ ready: notReady.length === 0, notReady });
+    expect(driver.look().authorised).toBe(!script.includes('badkey'));
   });
 
   test('is not ready on its way out', () => {
-    const driver = armed({ shutdown: { policy: 'keep' } });
-    driver.stop();
+    const driver = played({ shutdown: { policy: 'keep' } }, 'start, stop');
     const notReady = ['the daemon is stopping'];
     expect(driver.look()).toMatchObject({ phase: 'stopping', notReady, shutdownPolicy: 'keep' });
-    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    play(driver, 'deleted');
     expect(driver.look()).toMatchObject({ phase: 'stopped', notReady: ['the daemon is stopped'] });
   });
 
@@ -208,9 +179,7 @@ describe('the daemon', () => {
     expect(driver.look().bots).toEqual([
       { bot: 'bot', mode: 'beat', state: 'starting', evidenceAgeMs: null, ttlMs: 9000 },
     ]);
-    driver.say('beat');
-    driver.wait(1000);
-    driver.move({ monoMs: 30 });
+    play(driver, 'beat, wait 1, move 0.03');
     expect(driver.look().bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
     expect(createDriver().look().bots).toEqual([
       { bot: 'bot', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
