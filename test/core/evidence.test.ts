@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, NO_MARKET, watched } from './driver.ts';
+import { createDriver, type Driver, LOST, play, played, watched } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
 /** A bot that nobody has heard of yet. */
 function unheard(liveness: Liveness) {
-  const driver = createDriver({ liveness: { mode: 'beat', ...liveness } });
-  driver.tick();
+  const driver = played({ liveness: { mode: 'beat', ...liveness } }, 'tick');
   return driver;
 }
 const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
@@ -45,21 +44,14 @@ test.each(['window', 'increasing'] as const)(
   'a timer that has fired is told of once, also while requests have no answer (%s nonces)',
   (nonce) => {
     const driver = watched({ liveness: { ttlMs: 5000 }, markets: ['AAA:10'], nonce });
-    driver.live(4000);
-    for (let ms = 0; ms < 15_000; ms += 1000) {
-      driver.say('beat');
-      driver.suffer(1000, null);
-    }
-    driver.suffer(60_000, null);
+    play(driver, `live 4${', beat, silence 1'.repeat(15)}, silence 60`);
     expect(driver.notices('lapsed').length + driver.notices('fired').length).toBeLessThanOrEqual(2);
   },
 );
 
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
-    const driver = watched({ markets: ['AAA:10'] });
-    driver.live(7000);
-    driver.say('beat');
+    const driver = play(watched({ markets: ['AAA:10'] }), 'live 7, beat');
     const lastMs = Math.max(...renewalsIn(driver, 60_000));
     expect(lastMs).toBeLessThanOrEqual(22_000);
     expect(lastMs).toBeGreaterThan(20_900);
@@ -67,23 +59,18 @@ describe('evidence', () => {
 
   test('of one bot says nothing about another', () => {
     const driver = createDriver({ liveness: { mode: 'beat' }, markets: ['AAA:60:maker', 'BBB:60:taker'] });
-    driver.say('beat', 'taker');
-    for (let beat = 0; beat < 20; beat += 1) {
-      driver.say('beat', 'maker');
-      driver.live(3000);
-    }
+    play(driver, `beat taker${', beat maker, live 3'.repeat(20)}`);
     expect(driver.of('AAA', 50_000)).not.toEqual([]);
     expect(driver.of('BBB', 16_000)).toEqual([]);
     const suspended = driver.notices('suspended');
     expect(suspended).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
     expect(driver.notices('bot').at(-1)).toMatchObject({ firesByWallMs: suspended[0]?.firesByWallMs });
     driver.say('beat', 'taker');
-    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['BBB']);
+    expect(driver.told('resumed')).toEqual(['BBB']);
   });
 
   test('of a bot that no market names is nothing', () => {
-    const driver = watched();
-    driver.live(100);
+    const driver = play(watched(), 'live 0.1');
     expect(driver.say('beat', 'nobody')).toEqual([]);
   });
 
@@ -91,8 +78,7 @@ describe('evidence', () => {
     ['a sleep of the host', { bootMs: 16_000, wallMs: 16_000 }],
     ['a step of the wall clock', { bootMs: 10, wallMs: 16_000 }],
   ])('ages through %s too', (_what, clocks) => {
-    const driver = watched();
-    driver.live(1000);
+    const driver = play(watched(), 'live 1');
     driver.move({ monoMs: 10, ...clocks });
     driver.tick();
     expect(states(driver)).toEqual(['alive', 'stale']);
@@ -101,13 +87,9 @@ describe('evidence', () => {
 
   test('makes everything due at once when it comes back, but for what an operator has paused', () => {
     const driver = watched({ markets: ['AAA', 'BBB', 'CCC'] });
-    driver.live(1000);
-    driver.operate('pause', ['BBB'], 600_000);
-    driver.live(40_000);
-    driver.say('beat');
-    driver.live(100);
+    play(driver, 'live 1, pause 600 BBB, live 40, beat, live 0.1');
     expect(new Set(driver.writes.slice(-2).map(({ market }) => market))).toEqual(new Set(['AAA', 'CCC']));
-    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'CCC']);
+    expect(driver.told('resumed')).toEqual(['AAA', 'CCC']);
   });
 });
 
@@ -116,8 +98,7 @@ describe('a bot that speaks for itself', () => {
     ['goodbye', 'goodbye', 'bot_goodbye'],
     ['fail', 'failed', 'bot_failed'],
   ] as const)('with %s stops its renewals at once, until its next beat', (says, state, why) => {
-    const driver = watched({ markets: ['AAA:10'] });
-    driver.live(5000);
+    const driver = play(watched({ markets: ['AAA:10'] }), 'live 5');
     driver.say(says);
     expect(renewalsIn(driver, 60_000)).toEqual([]);
     expect(states(driver)).toEqual(['alive', state]);
@@ -129,8 +110,7 @@ describe('a bot that speaks for itself', () => {
   test('of a failure stays failed, whatever old beat is found, and is told once with when the last timer fires', () => {
     const markets = ['AAA:10', 'BBB:60', 'CCC:30', 'NONE:60'];
     const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 1000 }, markets });
-    driver.suffer(2000, NO_MARKET, 'NONE');
-    for (const says of ['beat', 'beat', 'fail', 'goodbye', 'fail'] as const) driver.say(says);
+    play(driver, 'refused 2 NONE, beat, beat, fail, goodbye, fail');
     driver.say('beat', 'bot', 1500);
     const suspended = driver.notices('suspended');
     const lastMs = Math.max(...suspended.map(({ firesByWallMs }) => firesByWallMs ?? 0));
@@ -145,8 +125,7 @@ describe('a bot that speaks for itself', () => {
       { state: 'alive', firesByWallMs: null },
       { state: 'failed', firesByWallMs: lastMs },
     ]);
-    driver.say('beat');
-    driver.say('goodbye');
+    play(driver, 'beat, goodbye');
     expect(driver.notices('bot').at(-1)).toMatchObject({ state: 'goodbye', firesByWallMs: null });
   });
 });
@@ -157,8 +136,7 @@ describe('the last question before the first byte', () => {
     const { attempt } = driver.takeOne();
     driver.move({ monoMs: 200 });
     expect(driver.mayLeave(attempt)).toBe(true);
-    driver.tick();
-    driver.move({ monoMs: 200 });
+    play(driver, 'tick, move 0.2');
     expect(driver.mayLeave(attempt)).toBe(true);
     driver.move({ monoMs: 1 });
     expect(driver.mayLeave(attempt)).toBe(false);
@@ -193,30 +171,66 @@ describe('the last question before the first byte', () => {
   });
 });
 
-/** A confirmed delete is over: the renewal after it, which may have arrived, fires because the bot has failed. */
-function fireUnconfirmed(driver: Driver): void {
-  driver.operate('disarm');
-  driver.live(1000);
-  driver.operate('arm');
-  driver.suffer(100, null);
-  driver.say('fail');
-}
-
 describe('a timer that nobody renews any more', () => {
   test.each([
-    ['bot_stale', () => {}],
-    ['bot_failed', (driver: Driver) => driver.say('fail')],
-    ['tripped', (driver: Driver) => driver.operate('trip')],
-    ['bot_failed', (driver: Driver) => fireUnconfirmed(driver)],
-  ] as const)('is said to have fired, once, when it surely has: %s', (why, happen) => {
-    const driver = watched({ markets: ['AAA:30'] });
-    driver.live(5000);
-    happen(driver);
-    driver.live(120_000);
+    ['bot_stale', 'tick'],
+    ['bot_failed', 'fail'],
+    ['tripped', 'trip'],
+    // A confirmed delete is over: the renewal after it, which may have arrived, fires because the bot has failed.
+    ['bot_failed', 'disarm, live 1, arm, silence 0.1, fail'],
+  ])('is said to have fired, once, when it surely has: %s (%s)', (why, script) => {
+    const driver = play(watched({ markets: ['AAA:30'] }), `live 5, ${script}, live 120`);
     expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why }]);
     expect(driver.notices('lapsed')).toEqual([]);
     if (why === 'tripped') return;
     const firesByWallMs = driver.notices('suspended')[0]?.firesByWallMs ?? 0;
     expect(driver.notices('fired')[0]?.firedByWallMs).toBeLessThanOrEqual(firesByWallMs);
+  });
+});
+
+const beating = (ttlMs = 15_000) => watched({ liveness: { ttlMs }, markets: ['AAA:10'] });
+const beat = (driver: Driver, agoMs = 0) => driver.say('beat', 'bot', agoMs);
+const stateOf = (driver: Driver) => driver.look().bots[0]?.state;
+
+test('evidence counts from when it was given, and not from when it was found', () => {
+  const driver = play(beating(10_000), 'live 5');
+  beat(driver, 4000);
+  driver.live(5900);
+  expect(stateOf(driver)).toBe('alive');
+  driver.live(200);
+  expect(stateOf(driver)).toBe('stale');
+});
+
+describe('after a stall', () => {
+  test('words that had waited in the sockets are as old as the stall', () => {
+    const driver = play(beating(), 'live 1, move 30, tick');
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.live(500);
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.live(600);
+    beat(driver);
+    expect(stateOf(driver)).toBe('alive');
+  });
+
+  test('shorter than the lifetime of evidence, words that had waited keep the bot alive', () => {
+    const driver = play(beating(), 'live 1, move 5');
+    beat(driver);
+    driver.live(9500);
+    expect(stateOf(driver)).toBe('alive');
+    driver.live(1000);
+    expect(stateOf(driver)).toBe('stale');
+  });
+
+  test('a beat that had waited takes back the goodbye before it, and no timer is deleted any more', () => {
+    const driver = play(beating(), 'live 1, goodbye');
+    driver.settle(driver.takeOne(), LOST);
+    driver.move({ monoMs: 30_000 });
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.take();
+    driver.live(3000);
+    expect(driver.take()).toEqual([]);
   });
 });
