@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, HTTP_500, LOST, NOT_SENT, SERVER_EPOCH } from './driver.ts';
+import { HTTP_500, LOST, NOT_SENT, play, played, SERVER_EPOCH } from './driver.ts';
 
 /** A timer of 10 s that ends at second 10 of the exchange's clock, and the next renewal of it, unanswered. */
 function armed(options: SettingsOptions = {}) {
-  const driver = createDriver({ markets: ['AAA:10'], ...options });
-  driver.tick();
-  driver.apply(driver.takeOne());
-  driver.wait(1000);
+  const driver = played({ markets: ['AAA:10'], ...options }, 'start, wait 1');
   return { driver, write: driver.takeOne() };
 }
 
@@ -72,8 +69,7 @@ describe('one gap', () => {
     const { driver, write } = armed();
     driver.settle(write, LOST);
     driver.suffer(15_000, LOST);
-    expect(driver.notices('overdue')).toHaveLength(1);
-    expect(driver.notices('lapsed')).toEqual([]);
+    expect([driver.told('overdue'), driver.told('lapsed')]).toEqual([['AAA'], []]);
   });
 });
 
@@ -86,15 +82,12 @@ describe('the guarantee', () => {
     expect(driver.notices('overdue')).toEqual([
       { kind: 'overdue', market: 'AAA', expiryWallMs, leftToFire: false },
     ]);
-    driver.suffer(3500, NOT_SENT);
-    driver.live(3000);
-    driver.suffer(15_000, NOT_SENT);
-    expect(driver.notices('overdue')).toHaveLength(2);
+    play(driver, 'unsent 3.5, live 3, unsent 15');
+    expect(driver.told('overdue')).toEqual(['AAA', 'AAA']);
   });
 
   test('has not run out while the answer to the last renewal in time is on its way', () => {
-    const driver = createDriver({ markets: ['AAA:5'] });
-    driver.live(2500);
+    const driver = played({ markets: ['AAA:5'] }, 'live 2.5');
     // Every renewal fails until the last one before the guarantee ends, which is answered just after that.
     driver.live(4500, 20, (write) => {
       if (write.atMs < 5900) driver.settle(write, HTTP_500);
@@ -115,8 +108,7 @@ test('a renewal whose answer comes when its own time is up arms nothing', () => 
 describe('a lapse is not said to be armed again', () => {
   test('where its market leaves', () => {
     const options = { markets: ['AAA:30', 'BBB:30'], shutdown: { policy: 'handoff' } } as const;
-    const driver = createDriver(options);
-    driver.arm();
+    const driver = played(options, 'start');
     driver.reload({ ...options, markets: ['BBB:30'] });
     driver.suffer(50_000, NOT_SENT);
     const lapse = expect.objectContaining({ market: 'AAA', rearms: false, held: false });
@@ -126,8 +118,7 @@ describe('a lapse is not said to be armed again', () => {
   test('under onLapse hold, where an answer tells of it, and nothing is renewed any more, nor said to be', () => {
     const { driver, write } = armed({ onLapse: 'hold' });
     driver.settle(write, NOT_SENT);
-    driver.wait(2500);
-    driver.move({ monoMs: 7000 });
+    play(driver, 'wait 2.5, move 7');
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 11 });
     expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', rearms: false, held: true }]);
     expect(driver.notices('held')[0]?.firesByWallMs).toBeGreaterThan(driver.now().wallMs);
@@ -143,8 +134,7 @@ test.each([
   { what: 'of a timer that has fired since', timeoutSeconds: 30, starts: [0], confirmed: 1 },
   { what: 'out of two caches in turn', timeoutSeconds: 30, starts: [0, 3], confirmed: 2 },
 ])('an exchange that repeats old answers $what confirms nothing', ({ timeoutSeconds, starts, confirmed }) => {
-  const driver = createDriver({ markets: [`AAA:${timeoutSeconds}`] });
-  driver.arm();
+  const driver = played({ markets: [`AAA:${timeoutSeconds}`] }, 'start');
   let asked = 0;
   driver.live(timeoutSeconds * 4000, 20, (write) => {
     asked += 1;
@@ -155,22 +145,8 @@ test.each([
   expect(driver.notices('attempt-failed').every(({ reason }) => reason === 'parse')).toBe(true);
 });
 
-test('an older request that is carried out late in a nonce window makes no lapse of the newer one', () => {
-  const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
-  driver.arm();
-  driver.wait(1000);
-  const late = driver.takeOne();
-  driver.wait(4000);
-  for (const write of driver.take()) driver.apply(write);
-  driver.apply(late, { startTime: SERVER_EPOCH + 1 });
-  driver.wait(6500);
-  for (const write of driver.take()) driver.apply(write);
-  expect(driver.notices('lapsed')).toEqual([]);
-});
-
 test('a lapse is certain where a lost renewal had ended long before it', () => {
-  const driver = createDriver({ markets: ['AAA:300', 'BBB:600'] });
-  driver.live(5000);
+  const driver = played({ markets: ['AAA:300', 'BBB:600'] }, 'live 5');
   const endMs = 1000 * ((driver.statusOf()?.cancellationTime ?? 0) - SERVER_EPOCH);
   driver.reload({ markets: ['AAA:60', 'BBB:600'] });
   driver.suffer(100, LOST, 'AAA');
@@ -179,16 +155,26 @@ test('a lapse is certain where a lost renewal had ended long before it', () => {
   expect(driver.notices('lapsed')).toMatchObject([{ certainty: 'certain', unresolved: 0 }]);
 });
 
-test('a late answer from before a lapse makes no second one', () => {
-  const driver = createDriver({ markets: ['AAA:10'] });
-  driver.arm();
-  driver.wait(1000);
-  const late = driver.takeOne();
+/** The answer to the first of its renewals comes after that of the second. */
+function answeredLate(options: SettingsOptions, before: string) {
+  const { driver, write } = armed(options);
   driver.wait(4000);
+  for (const newer of driver.take()) driver.apply(newer);
+  play(driver, before);
+  driver.apply(write, { startTime: SERVER_EPOCH + 1 });
+  return driver;
+}
+
+test('an older request that is carried out late in a nonce window makes no lapse of the newer one', () => {
+  const driver = answeredLate({ nonce: 'window' }, 'tick');
+  driver.wait(6500);
   for (const write of driver.take()) driver.apply(write);
-  driver.suffer(13_000, NOT_SENT);
-  expect(driver.notices('lapsed')).toHaveLength(1);
-  driver.apply(late, { startTime: SERVER_EPOCH + 1 });
+  expect(driver.told('lapsed')).toEqual([]);
+});
+
+test('a late answer from before a lapse makes no second one', () => {
+  const driver = answeredLate({}, 'unsent 13');
+  expect(driver.told('lapsed')).toEqual(['AAA']);
   driver.live(3000);
   expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
 });

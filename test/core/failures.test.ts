@@ -1,28 +1,26 @@
 import { describe, expect, test } from 'vitest';
+import { many } from './core-settings.ts';
 import {
   BAD_KEY,
   createDriver,
   GARBAGE,
+  gaps,
   HTTP_500,
   LOST,
   NO_MARKET,
   NOT_SENT,
+  play,
+  played,
   STALE_NONCE,
   THROTTLED,
-  type Write,
   watched,
 } from './driver.ts';
 
 const MINUTE_MS = 60_000;
 
-const gaps = (writes: readonly Write[]) =>
-  writes.slice(1).map((write, place) => write.atMs - (writes[place]?.atMs ?? 0));
-
 /** One armed market whose next renewal is written and unanswered. */
 function renewing() {
-  const driver = createDriver();
-  driver.arm();
-  driver.wait(6000);
+  const driver = played({}, 'start, wait 6');
   return { driver, write: driver.takeOne() };
 }
 
@@ -51,8 +49,7 @@ test.each([
 
 describe('a refused market', () => {
   test('that was never confirmed is latched by the first refusal', () => {
-    const driver = createDriver();
-    driver.tick();
+    const driver = played({}, 'tick');
     driver.settle(driver.takeOne(), NO_MARKET);
     expect(driver.notices('refused')).toEqual([
       {
@@ -67,9 +64,7 @@ describe('a refused market', () => {
   });
 
   test('whose bot has died meanwhile is not said to be tried again', () => {
-    const driver = watched();
-    driver.arm();
-    driver.wait(6000);
+    const driver = play(watched(), 'start, wait 6');
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.wait(6000);
     const second = driver.takeOne();
@@ -79,17 +74,13 @@ describe('a refused market', () => {
   });
 
   test('that was good once gets a second look at the pace of a retry', () => {
-    const driver = createDriver();
-    driver.live(5990);
-    driver.suffer(7000, NO_MARKET);
+    const driver = played({}, 'live 5.99, refused 7');
     expect(driver.of('AAA', 5000)).toHaveLength(2);
     expect(driver.notices('refused')).toHaveLength(1);
   });
 
   test('gets no second look by two requests that were on their way together', () => {
-    const driver = createDriver({ nonce: 'window' });
-    driver.arm();
-    driver.wait(6000 + 5500);
+    const driver = played({ nonce: 'window' }, 'start, wait 11.5');
     const together = driver.take();
     expect(together).toHaveLength(2);
     for (const write of together) driver.settle(write, NO_MARKET);
@@ -113,9 +104,7 @@ describe('a refused market', () => {
   });
 
   test('that was good is tried in time for its deadline, and ever more rarely once that is over', () => {
-    const driver = createDriver({ markets: ['AAA:10'] });
-    driver.live(2000);
-    driver.suffer(2 * MINUTE_MS, NO_MARKET);
+    const driver = played({ markets: ['AAA:10'] }, 'live 2, refused 120');
     const before = driver.writes.filter(({ atMs }) => atMs < 10_000);
     expect(Math.max(...gaps(before.slice(-6)))).toBeLessThan(1500);
     const after = gaps(driver.writes.filter(({ atMs }) => atMs > 14_000));
@@ -124,15 +113,13 @@ describe('a refused market', () => {
   });
 
   test('is probed by one request at a time, however long that has no answer', () => {
-    const driver = createDriver();
-    driver.suffer(1000, NO_MARKET);
+    const driver = played({}, 'refused 1');
     driver.live(70_000, 9000, (write) => driver.settle(write, NO_MARKET));
     expect(driver.writes).toHaveLength(2);
   });
 
   test('says nothing against the key: its first refusal after that still gets a second look', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.tick();
+    const driver = played({ markets: ['AAA', 'BBB'] }, 'tick');
     driver.apply(driver.takeOne());
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.wait(6000);
@@ -143,8 +130,7 @@ describe('a refused market', () => {
 
 describe('a stale nonce', () => {
   test('is answered with a new one at once, three times in a row, and then at the pace of retries', () => {
-    const driver = createDriver();
-    driver.live(5990);
+    const driver = played({}, 'live 5.99');
     driver.suffer(5000, STALE_NONCE);
     const moments = driver.of('AAA', 1000).map(({ atMs }) => Math.round(atMs));
     expect(moments.slice(0, 4)).toEqual([6000, 6020, 6040, 6060]);
@@ -152,9 +138,7 @@ describe('a stale nonce', () => {
   });
 
   test('of an attempt that a later one has overtaken and confirmed is no reason to hurry', () => {
-    const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
-    driver.arm();
-    driver.wait(1000);
+    const driver = played({ markets: ['AAA:10'], nonce: 'window' }, 'start, wait 1');
     const overtaken = driver.takeOne();
     driver.wait(1000);
     driver.apply(driver.takeOne());
@@ -168,10 +152,7 @@ describe('a stale nonce', () => {
 
 describe('a real 429', () => {
   test('makes every period half as long again, and counts once for all that was written together', () => {
-    const markets = Array.from({ length: 10 }, (_, index) => `M${index}`);
-    const driver = createDriver({ markets, nonce: 'window' });
-    driver.arm();
-    driver.live(5990);
+    const driver = played({ markets: many(10), nonce: 'window' }, 'start, live 5.99');
     driver.suffer(100, THROTTLED);
     expect(driver.notices('throttled')).toEqual([{ kind: 'throttled', factor: 1.5 }]);
     expect(driver.look().cadenceFactor).toBe(1.5);
@@ -179,8 +160,7 @@ describe('a real 429', () => {
   });
 
   test('however often it comes never stretches a period beyond a third of the timeout', () => {
-    const driver = createDriver({ markets: ['AAA:60', 'BBB:30'] });
-    driver.arm();
+    const driver = played({ markets: ['AAA:60', 'BBB:30'] }, 'start');
     let count = 0;
     driver.live(10 * MINUTE_MS, 20, (write) => {
       count += 1;
@@ -202,8 +182,7 @@ test.each([
 ] as const)(
   'a %s answer to the probe of a refused key says nothing of it: it is asked again after %i ms',
   (_what, gapMs, outcome) => {
-    const driver = createDriver();
-    driver.tick();
+    const driver = played({}, 'tick');
     driver.settle(driver.takeOne(), BAD_KEY);
     driver.suffer(95_000, outcome);
     const afterMs = gaps(driver.writes)[1];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { marketOf } from './core-settings.ts';
+import { many, marketOf } from './core-settings.ts';
 import {
   armed,
   createDriver,
@@ -7,19 +7,25 @@ import {
   HTTP_500,
   LOST,
   NOT_SENT,
+  play,
+  played,
   STALE_NONCE,
   type Write,
 } from './driver.ts';
 
-const names = (count: number, prefix: string, seconds: number) =>
-  Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
+/** The longest that requests of markets of this name waited after they were due, from the nth request on. */
+const longestDelayMs = (driver: Driver, from = 0, name = '') =>
+  Math.max(
+    ...driver
+      .notices('attempt')
+      .slice(from)
+      .map(({ market, delayMs }) => (market.startsWith(name) ? delayMs : 0)),
+  );
 
 describe('in a nonce window', () => {
   test('markets that are sick stay at their own pace while others end outages all the time', () => {
-    const sick = names(7, 'SICK', 30);
-    const driver = createDriver({ markets: [...sick, ...names(2, 'WELL', 5)], nonce: 'window' });
-    driver.arm();
-    driver.live(5000);
+    const sick = many(7, 30, 'SICK');
+    const driver = played({ markets: [...sick, ...many(2, 5, 'WELL')], nonce: 'window' }, 'start, live 5');
     driver.suffer(20_000, HTTP_500, ...sick.map((text) => text.replace(':30', '')));
     expect(driver.notices('outage-ended').length).toBeGreaterThan(5);
     const written = driver.writes.filter(({ market, atMs }) => market.startsWith('SICK') && atMs > 5000);
@@ -28,19 +34,14 @@ describe('in a nonce window', () => {
 
   test('a stop guards a timer that would fire while its delete waits for a renewal that may still arrive', () => {
     const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
-    driver.live(2000);
-    driver.suffer(1000, LOST);
-    driver.stop();
-    driver.live(20_000);
+    play(driver, 'live 2, lost 1, stop, live 20');
     expect(driver.finished()).toEqual([]);
-    const renewals = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds !== null);
-    expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
+    expect(driver.asked(5).at(-1)?.atMs).toBeGreaterThan(8000);
   });
 
   test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
     const markets = ['AAA:10', 'BBB:10', 'CCC:5'];
-    const driver = createDriver({ markets, nonce: 'window', connections: 2 });
-    driver.arm();
+    const driver = played({ markets, nonce: 'window', connections: 2 }, 'start');
     const of = (name: string) => driver.of(name, 500);
     while (of('AAA').length < 1 || of('BBB').length < 1)
       driver.live(10, 20, (write) => write.market === 'CCC' && driver.apply(write));
@@ -53,8 +54,7 @@ describe('in a nonce window', () => {
       [{ ...LOST, reason: 'network' }, true],
       [NOT_SENT, false],
     ] as const) {
-      const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
-      driver.wait(6500);
+      const driver = play(armed({ markets: ['AAA:60'], nonce: 'window' }), 'wait 6.5');
       driver.settle(driver.takeOne(), outcome);
       driver.wait(6500);
       expect(driver.take()[0]).toMatchObject({ fresh });
@@ -62,13 +62,11 @@ describe('in a nonce window', () => {
   });
 
   test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
-    const markets = ['SICK0:600', ...names(3, 'WELL', 60)];
-    const driver = createDriver({ markets, nonce: 'window', connections: 1 });
-    driver.live(60_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
-    const before = driver.notices('attempt').length;
-    driver.live(240_000, 20, (write) => write.market !== 'SICK0' && driver.apply(write));
-    const delaysMs = driver.notices('attempt').map(({ delayMs }) => delayMs);
-    expect(Math.max(...delaysMs.slice(before))).toBeLessThan(200);
+    const markets = ['SICK0:600', ...many(3, 60, 'WELL')];
+    const driver = played({ markets, nonce: 'window', connections: 1 }, 'silence 60 SICK0');
+    const { length } = driver.notices('attempt');
+    play(driver, 'silence 240 SICK0');
+    expect(longestDelayMs(driver, length)).toBeLessThan(200);
   });
 
   // What hangs takes the connections once, in turns; an outage that is called for it must cost no more.
@@ -79,28 +77,21 @@ describe('in a nonce window', () => {
   ])(
     'of %i timers %i hang from one moment on: no other one lapses, or waits for long',
     (count, sick, seconds, connections, mostMs) => {
-      const hang = names(sick, 'SICK', seconds).map((text) => text.slice(0, text.indexOf(':')));
-      const markets = [...names(sick, 'SICK', seconds), ...names(count - sick, 'WELL', seconds)];
+      const hang = many(sick, seconds, 'SICK').map((text) => text.slice(0, text.indexOf(':')));
+      const markets = [...many(sick, seconds, 'SICK'), ...many(count - sick, seconds, 'WELL')];
       const budget = { requests: 5000, windowMs: 10_000 };
-      const driver = createDriver({ markets, nonce: 'window', connections, budget });
-      driver.arm();
-      driver.live(15_000);
+      const driver = played({ markets, nonce: 'window', connections, budget }, 'start, live 15');
       while (driver.sinceStartMs() < 105_000) {
         driver.suffer(20, null, ...hang);
         driver.loseGivenUp();
       }
-      const isWell = ({ market }: { readonly market: string }) => market.startsWith('WELL');
-      expect(driver.notices('lapsed').filter(isWell)).toEqual([]);
-      const delaysMs = driver
-        .notices('attempt')
-        .filter(isWell)
-        .map(({ delayMs }) => delayMs);
-      expect(Math.max(...delaysMs)).toBeLessThan(mostMs);
+      expect(driver.told('lapsed').filter((market) => market.startsWith('WELL'))).toEqual([]);
+      expect(longestDelayMs(driver, 0, 'WELL')).toBeLessThan(mostMs);
     },
   );
 
   test('an exchange that is slow as a whole has no more requests under way than there are connections', () => {
-    const driver = createDriver({ markets: names(20, 'M', 60), nonce: 'window', connections: 4 });
+    const driver = createDriver({ markets: many(20), nonce: 'window', connections: 4 });
     driver.live(30_000, 1000);
     driver.operate('arm');
     let most = 0;
@@ -112,9 +103,7 @@ describe('in a nonce window', () => {
   });
 
   test('after an outage no more requests leave at once than lanes are there for what hangs', () => {
-    const driver = createDriver({ markets: names(1000, 'M', 60), nonce: 'window' });
-    driver.arm();
-    driver.live(30_000);
+    const driver = played({ markets: many(1000), nonce: 'window' }, 'start, live 30');
     driver.live(8000, 6000);
     let answers = 0;
     let most = 0;
@@ -148,48 +137,36 @@ describe('in a nonce window', () => {
   });
 
   test('a sick market does not make all the probes of an outage', () => {
-    const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
-    driver.arm();
+    const driver = played({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' }, 'start');
     // A stall: everything is renewed at once, and ends at once.
-    driver.move({ monoMs: 2000 });
-    driver.live(1000);
-    driver.suffer(15_000, HTTP_500);
+    play(driver, 'move 2, live 1, failing 15');
     expect(driver.notices('outage-began')).toHaveLength(1);
     driver.suffer(20_000, HTTP_500, 'SICK0', 'SICK1');
-    const overdue = driver.notices('overdue').map(({ market }) => market);
-    expect(overdue.toSorted()).toEqual(['SICK0', 'SICK1']);
+    expect(driver.told('overdue').toSorted()).toEqual(['SICK0', 'SICK1']);
   });
 
   test('the renewals that end the doubt about an earlier life are spread', () => {
-    const driver = createDriver({ markets: names(200, 'M', 60), nonce: 'window' }, { earlierLife: true });
-    driver.live(20_000);
+    const driver = play(
+      createDriver({ markets: many(200), nonce: 'window' }, { earlierLife: true }),
+      'live 20',
+    );
     const moments = driver.writes.map(({ atMs }) => atMs).filter((atMs) => atMs > 5000);
     const together = moments.filter((atMs, place) => atMs - (moments[place - 50] ?? 0) < 250);
     expect(together).toEqual([]);
   });
 
   test('after a stall a tight budget renews every market at its own pace again', () => {
-    const driver = createDriver({
-      markets: names(100, 'M', 60),
-      nonce: 'window',
-      budget: { requests: 100, windowMs: 10_000 },
-    });
-    driver.live(30_000);
-    driver.move({ monoMs: 2000 });
-    driver.live(30_000);
-    const before = driver.notices('attempt').length;
+    const budget = { requests: 100, windowMs: 10_000 };
+    const driver = played({ markets: many(100), nonce: 'window', budget }, 'live 30, move 2, live 30');
+    const { length } = driver.notices('attempt');
     driver.live(60_000);
-    const delaysMs = driver
-      .notices('attempt')
-      .slice(before)
-      .map(({ delayMs }) => delayMs);
-    expect(Math.max(...delaysMs)).toBeLessThan(100);
+    expect(longestDelayMs(driver, length)).toBeLessThan(100);
   });
 });
 
 describe('where renewals one after the other cannot carry all that is asked for', () => {
   function overload(count: number) {
-    const markets = names(count, 'M', 5).map((text) => ({ ...marketOf(text), renewEveryMs: 1000 }));
+    const markets = many(count, 5).map((text) => ({ ...marketOf(text), renewEveryMs: 1000 }));
     const driver = createDriver({ markets: [...markets, 'LONG:600'] });
     driver.live(60_000, 250);
     return driver;
@@ -218,8 +195,7 @@ describe('where renewals one after the other cannot carry all that is asked for'
 });
 
 test('five markets that answer slowly in turns cost a healthy one a third of its slack at most', () => {
-  const driver = createDriver({ markets: ['AAA:10', ...names(5, 'SLOW', 5), 'BBB:5'] });
-  driver.tick();
+  const driver = played({ markets: ['AAA:10', ...many(5, 5, 'SLOW'), 'BBB:5'] }, 'tick');
   let onTheWay: { readonly write: Write; readonly dueMs: number }[] = [];
   let newest = 0;
   let leastMs = Number.POSITIVE_INFINITY;
@@ -241,7 +217,7 @@ test('five markets that answer slowly in turns cost a healthy one a third of its
 });
 
 test('with rising nonces thirty markets are armed in ten seconds, also beside those that are armed already', () => {
-  const driver = createDriver({ markets: names(30, 'M', 30) });
+  const driver = createDriver({ markets: many(30, 30) });
   driver.live(10_000, 200);
   expect(driver.notices('all-armed')).toHaveLength(1);
 });
@@ -268,14 +244,13 @@ function swallow(driver: Driver, forMs: number): Map<Write, number> {
 }
 
 test.each([
-  ['three quarters of its budget', 1500, names(200, 'M', 20), 15_500],
-  ['most of a small budget', 115, names(9, 'M', 10), 7300],
+  ['three quarters of its budget', 1500, many(200, 20), 15_500],
+  ['most of a small budget', 115, many(9, 10), 7300],
 ] as const)(
   'a fleet that uses %s keeps tokens for the end of an outage that it can survive',
   (_, requests, markets, forMs) => {
     const budget = { requests, windowMs: 10_000 };
-    const driver = createDriver({ nonce: 'window', budget, markets });
-    driver.live(40_000);
+    const driver = played({ nonce: 'window', budget, markets }, 'live 40');
     swallow(driver, forMs);
     driver.live(30_000);
     expect(driver.notices('outage-ended')).toHaveLength(1);
@@ -284,8 +259,7 @@ test.each([
 );
 
 test('what an outage has swallowed and its end gives up is no new failure of its market', () => {
-  const driver = createDriver({ nonce: 'window', markets: names(10, 'M', 60) });
-  driver.live(40_000);
+  const driver = played({ nonce: 'window', markets: many(10) }, 'live 40');
   swallow(driver, 3000);
   expect(driver.notices('outage-ended')).toHaveLength(1);
   const failed = driver.notices('attempt-failed');
@@ -295,8 +269,7 @@ test('what an outage has swallowed and its end gives up is no new failure of its
 
 test('a request without an answer counts against the budget until a window after it was given up', () => {
   const budget = { requests: 24, windowMs: 10_000 };
-  const driver = createDriver({ nonce: 'window', budget, markets: ['AAA:10', 'BBB:10'] });
-  driver.live(40_000);
+  const driver = played({ nonce: 'window', budget, markets: ['AAA:10', 'BBB:10'] }, 'live 40');
   const givenUp = [...swallow(driver, 60_000)];
   const counts = givenUp.map(
     ([{ atMs }]) => givenUp.filter(([one, endMs]) => one.atMs <= atMs && endMs > atMs - 10_000).length,

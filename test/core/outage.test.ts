@@ -11,6 +11,7 @@ import {
   NO_MARKET,
   NOT_SENT,
   ping,
+  played,
   STALE_NONCE,
   THROTTLED,
   type Write,
@@ -22,8 +23,7 @@ const failed = (reason: 'aborted' | 'validation', maybeApplied: boolean): Outcom
 
 /** Three armed markets whose next renewals are written, and come to the same outcome. */
 function three(outcome: Outcome | null = null, options: SettingsOptions = {}) {
-  const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window', ...options });
-  driver.arm();
+  const driver = played({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window', ...options }, 'start');
   driver.wait(1300);
   const [one, two, last, ...more] = driver.take();
   if (one === undefined || two === undefined || last === undefined || more.length > 0)
@@ -63,8 +63,7 @@ describe('an outage begins', () => {
   });
 
   test('at the start after as many', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.tick();
+    const driver = played({ markets: ['AAA', 'BBB'] }, 'tick');
     driver.settle(driver.takeOne(), NOT_SENT);
     driver.settle(driver.takeOne(), NOT_SENT);
     expect(began(driver)).toBe(0);
@@ -82,8 +81,7 @@ describe('an outage begins', () => {
   });
 
   test('after silence also where the first and the last of three requests are of one market', () => {
-    const driver = createDriver({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' });
-    driver.live(4900);
+    const driver = played({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' }, 'live 4.9');
     const { length } = driver.writes;
     while (driver.writes.length < length + 3) driver.wait(5);
     driver.wait(550);
@@ -104,9 +102,7 @@ describe('an outage begins', () => {
 
 describe('no outage', () => {
   test('is a market alone in the world: it has its own pace', () => {
-    const driver = createDriver({ markets: ['AAA:10'] });
-    driver.arm();
-    driver.suffer(30_000, HTTP_500);
+    const driver = played({ markets: ['AAA:10'] }, 'start, failing 30');
     expect(driver.statusOf()?.failures).toBeGreaterThan(20);
     expect(began(driver)).toBe(0);
   });
@@ -133,8 +129,7 @@ describe('no outage', () => {
   });
 
   test('is a market that fails alone, because another one failed before the last answer', () => {
-    const driver = createDriver({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' });
-    driver.arm();
+    const driver = played({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' }, 'start');
     let answered = 0;
     driver.live(30_000, 20, (write) => {
       // One failure of AAA, one answer to it, and from then on BBB alone fails, and nobody else is answered.
@@ -180,8 +175,7 @@ describe('an outage ends', () => {
   );
 
   test('and what it kept waiting is due at once, but what it did not touch is not', () => {
-    const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10', 'DDD:600'], nonce: 'window' });
-    driver.arm();
+    const driver = played({ markets: ['AAA:10', 'BBB:10', 'CCC:10', 'DDD:600'], nonce: 'window' }, 'start');
     driver.wait(1300);
     for (const write of driver.take()) driver.settle(write, HTTP_500);
     // Long enough to be no flapping.
@@ -221,9 +215,7 @@ describe('the second address', () => {
   }
 
   test('is tried by a market without an answer, where it serves the same account', () => {
-    const driver = createDriver({ bases, sameAccount: true });
-    driver.arm();
-    driver.wait(20_000);
+    const driver = played({ bases, sameAccount: true }, 'start, wait 20');
     const asked = driver.take().map(({ base }) => base);
     expect(asked.slice(0, 3)).toEqual([0, 1, 0]);
   });
@@ -249,18 +241,10 @@ describe('the second address', () => {
   test('takes every delete of a stop, also where the first answers pings and nothing else', () => {
     for (let stopsAfterMs = 3000; stopsAfterMs < 4000; stopsAfterMs += 100) {
       const driver = out(true, 'increasing');
-      const hung: Write[] = [];
       const live = (forMs: number): void => {
         for (let goneMs = 0; goneMs < forMs; goneMs += 100) {
-          driver.live(100, 10, (write) => {
-            if (write.base === 0) hung.push(write);
-            else if (write.timeoutSeconds === null) driver.settle(write, { kind: 'deleted' });
-            else driver.apply(write);
-          });
-          for (const write of hung) {
-            if (driver.effects.some((one) => one.kind === 'abort' && one.attempt === write.attempt))
-              driver.settle(write, LOST);
-          }
+          driver.live(100, 10, (write) => write.base === 1 && driver.answer(write));
+          driver.loseGivenUp();
         }
       };
       live(1000);

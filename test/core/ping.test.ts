@@ -1,17 +1,15 @@
 import { expect, test } from 'vitest';
-import { armed, createDriver, type Driver, NOT_SENT, ping } from './driver.ts';
+import { armed, type Driver, NOT_SENT, ping, played } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
 
 test('pings go out at the start and every 5 s', () => {
-  const driver = createDriver();
-  driver.live(20_500);
+  const driver = played({}, 'live 20.5');
   expect(pings(driver)).toBe(1 + 4);
 });
 
 test('pings go out every half second while the address is down, and 5 s apart again when it is up', () => {
-  const driver = createDriver({ markets: ['AAA:600'] });
-  driver.arm();
+  const driver = played({ markets: ['AAA:600'] }, 'start');
   const before = pings(driver);
   ping(driver, false);
   expect(pings(driver)).toBe(before);
@@ -25,8 +23,7 @@ test('pings go out every half second while the address is down, and 5 s apart ag
 });
 
 test('pings that come back let a failing market try again at once, and pings that stay well hurry nobody', () => {
-  const driver = createDriver();
-  driver.arm();
+  const driver = played({}, 'start');
   ping(driver, true);
   driver.wait(6000);
   driver.settle(driver.takeOne(), NOT_SENT);
@@ -40,8 +37,7 @@ test('pings that come back let a failing market try again at once, and pings tha
 });
 
 test('pings say when the address goes and comes', () => {
-  const driver = createDriver();
-  driver.tick();
+  const driver = played({}, 'tick');
   for (const ok of [true, true, false, false, true]) ping(driver, ok);
   expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
   expect(driver.look().bases[0]).toMatchObject({ up: true, pingMs: 5, lastProblem: null });
@@ -50,8 +46,7 @@ test('pings say when the address goes and comes', () => {
 });
 
 test('pings of an address that nobody configured are nothing', () => {
-  const driver = createDriver();
-  driver.tick();
+  const driver = played({}, 'tick');
   expect(ping(driver, true, 7).filter(({ kind }) => kind === 'notice')).toEqual([]);
 });
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { BAD_KEY, createDriver, NO_MARKET, STALE_NONCE, type Write, watched } from './driver.ts';
+import { many } from './core-settings.ts';
+import { BAD_KEY, createDriver, gaps, play, played, STALE_NONCE, type Write, watched } from './driver.ts';
 
 const MINUTE_MS = 60_000;
-const gaps = (writes: readonly Write[]) =>
-  writes.slice(1).map((write, place) => write.atMs - (writes[place]?.atMs ?? 0));
 
 /** What is due within this is released together. */
 const TOGETHER_MS = 25;
@@ -21,7 +20,7 @@ function expectGaps(probes: readonly Write[], gapAfterMs: (atMs: number) => numb
 }
 
 describe('a refused key', () => {
-  const twenty = Array.from({ length: 20 }, (_, index) => `M${index}:10`);
+  const twenty = many(20, 10);
 
   test('that was never good is latched by the first refusal and probed once a minute, by one request', () => {
     const driver = createDriver({ markets: twenty });
@@ -33,14 +32,12 @@ describe('a refused key', () => {
   });
 
   test('that was never good costs one try, also where many requests may be in flight', () => {
-    const driver = createDriver({ markets: twenty, nonce: 'window' });
-    driver.suffer(5000, BAD_KEY);
+    const driver = played({ markets: twenty, nonce: 'window' }, 'badkey 5');
     expect(driver.writes).toHaveLength(1);
   });
 
   test('counts once for all requests that were sent before its first refusal came back', () => {
-    const driver = createDriver({ markets: twenty, nonce: 'window' });
-    driver.arm();
+    const driver = played({ markets: twenty, nonce: 'window' }, 'start');
     driver.move({ monoMs: 300, bootMs: 1000, wallMs: 1000 });
     driver.tick();
     const together = driver.take();
@@ -50,8 +47,7 @@ describe('a refused key', () => {
   });
 
   test('that was good once is latched by the second refusal, and tried in time for every timer while one is armed', () => {
-    const driver = createDriver({ markets: twenty });
-    driver.live(10_000);
+    const driver = played({ markets: twenty }, 'live 10');
     const before = driver.writes.length;
     driver.suffer(5 * MINUTE_MS, BAD_KEY);
     const tries = driver.writes.slice(before);
@@ -76,25 +72,20 @@ describe('a refused key', () => {
   });
 
   test('whose probe meets a stale nonce is asked again at once, three times: nothing was said about the key', () => {
-    const driver = createDriver();
-    driver.suffer(MINUTE_MS - 1000, BAD_KEY);
+    const driver = played({}, 'badkey 59');
     driver.suffer(2000, STALE_NONCE);
     // And once more half a second later.
     expect(driver.writes).toHaveLength(1 + 1 + 3 + 1);
   });
 
   test('whose probe meets a refused market was good: the others do not wait for the next probe', () => {
-    const driver = createDriver({ markets: ['WRONG:60', 'AAA:60', 'BBB:60'] });
-    driver.suffer(2 * MINUTE_MS + 5000, BAD_KEY);
-    driver.feed({ kind: 'credentials-changed' });
-    driver.suffer(3000, NO_MARKET, 'WRONG');
-    expect(new Set(driver.notices('renewed').map(({ market }) => market))).toEqual(new Set(['AAA', 'BBB']));
+    const markets = ['WRONG:60', 'AAA:60', 'BBB:60'];
+    const driver = played({ markets }, 'badkey 125, newkey, refused 3 WRONG');
+    expect(new Set(driver.told('renewed'))).toEqual(new Set(['AAA', 'BBB']));
   });
 
   test('is probed by nothing else, neither for a dead bot', () => {
-    const markets = Array.from({ length: 20 }, (_, index) => `M${index}:60`);
-    const driver = watched({ markets, liveness: { onStale: 'trip' } });
-    driver.live(10_000);
+    const driver = play(watched({ markets: many(20), liveness: { onStale: 'trip' } }), 'live 10');
     const before = driver.writes.length;
     driver.suffer(MINUTE_MS, BAD_KEY);
     const tries = driver.writes.slice(before);
@@ -108,14 +99,27 @@ describe('a refused key', () => {
   });
 
   test('that was changed while it was refused is tried at once and arms everything, or is probed as before', () => {
-    const driver = createDriver({ markets: twenty });
-    driver.suffer(10_000, BAD_KEY);
+    const driver = played({ markets: twenty }, 'badkey 10');
     const { length } = driver.writes;
-    driver.feed({ kind: 'credentials-changed' });
-    driver.suffer(MINUTE_MS - 1000, BAD_KEY);
+    play(driver, 'newkey, badkey 59');
     expect(driver.writes).toHaveLength(length + 1);
-    driver.feed({ kind: 'credentials-changed' });
-    driver.live(2000);
+    play(driver, 'newkey, live 2');
     expect(driver.notices('all-armed')).toHaveLength(1);
   });
+
+  test.each([
+    ['a disarm that waits for it', 'disarm', 'expire', null],
+    ['a trip that waits for it', 'trip', 'expire', 5],
+    ['the trip of a bot that failed', 'fail', 'trip', 5],
+    ['the delete of a bot that said goodbye, once the key was changed', 'goodbye, newkey', 'expire', null],
+  ] as const)(
+    'that is good again is found out by %s, although nothing is to be renewed',
+    (_what, script, onStale, seconds) => {
+      const driver = watched({ markets: ['AAA:600'], liveness: { ttlMs: 600_000, onStale } });
+      play(driver, 'live 2, badkey 30');
+      expect(driver.look().authorised).toBe(false);
+      driver.written(0);
+      expect(play(driver, script).written(120_000)).toEqual([seconds]);
+    },
+  );
 });

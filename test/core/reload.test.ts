@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { armed, type Driver, LOST } from './driver.ts';
+import { armed, type Driver, LOST, play } from './driver.ts';
 
 const WATCHED = { liveness: { mode: 'beat', startupGraceMs: 30_000 } } as const;
 
@@ -47,8 +47,7 @@ test('another timeout is asked for at once, and waited for until it is confirmed
 
 test('a market that moves to a dead bot is not renewed, and to a living one is', () => {
   const watched = { liveness: { mode: 'beat', startupGraceMs: 1000 } } as const;
-  const driver = armed({ ...watched, markets: ['AAA:60:dead', 'BBB:60:live'] });
-  driver.say('beat', 'live');
+  const driver = play(armed({ ...watched, markets: ['AAA:60:dead', 'BBB:60:live'] }), 'beat live');
   const before = driver.notices('suspended').length;
   driver.reload({ ...watched, markets: ['AAA:60:live', 'BBB:60:dead'] });
   expect(driver.notices('suspended').slice(before)).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
@@ -58,8 +57,7 @@ test('a market that moves to a dead bot is not renewed, and to a living one is',
 });
 
 test('a bot that is new has its start-up grace from the reload on, and one without markets is forgotten', () => {
-  const driver = armed({ ...WATCHED, markets: ['AAA:60:old'] });
-  driver.live(60_000);
+  const driver = play(armed({ ...WATCHED, markets: ['AAA:60:old'] }), 'live 60');
   driver.reload({ ...WATCHED, markets: ['BBB:60:new'] });
   expect(driver.written(20_000, 'BBB').length).toBeGreaterThan(2);
   driver.live(80_000);
@@ -84,16 +82,13 @@ test('the cadence follows the number of markets', () => {
 });
 
 test('a shorter lifetime of evidence counts at once', () => {
-  const driver = armed(WATCHED);
-  driver.say('beat');
-  driver.live(5000);
+  const driver = play(armed(WATCHED), 'beat, live 5');
   driver.reload({ liveness: { mode: 'beat', ttlMs: 4000 } });
   expect(driver.written(20_000, 'AAA')).toEqual([]);
 });
 
 test('a shorter timeout keeps what is guaranteed while its first renewal is on its way', () => {
-  const driver = armed({ markets: ['AAA:60'] });
-  driver.wait(4000);
+  const driver = play(armed({ markets: ['AAA:60'] }), 'wait 4');
   driver.reload({ markets: ['AAA:10'] });
   driver.wait(300);
   expect(driver.statusOf()?.guaranteedMs).toBeGreaterThan(8500);

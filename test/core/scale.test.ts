@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver } from './driver.ts';
+import { many as marketsOf } from './core-settings.ts';
+import { createDriver, type Driver, play } from './driver.ts';
 
 const CONNECTIONS = 64;
 const WORK = ['renewals', 'deletes of a stop', 'deletes of a reload'] as const;
@@ -34,7 +35,7 @@ function countReads({ state }: Driver) {
 
 /** All markets are due at once, and as many requests are on their way as there are connections. */
 function workOf(count: number, nonce: 'increasing' | 'window', what: (typeof WORK)[number]) {
-  const markets = Array.from({ length: count }, (_, index) => `M${index}:60`);
+  const markets = marketsOf(count);
   const budget = { requests: 100_000, windowMs: 10_000 };
   const driver = createDriver({ markets, nonce, connections: CONNECTIONS, budget });
   const read = countReads(driver);
@@ -52,9 +53,7 @@ function workOf(count: number, nonce: 'increasing' | 'window', what: (typeof WOR
   driver.tick();
   expect(driver.take()).toEqual([]);
   const order = read();
-  for (const write of written)
-    if (what === 'renewals') driver.apply(write);
-    else driver.settle(write, { kind: 'deleted' });
+  for (const write of written) driver.answer(write);
   expect(driver.take()).toHaveLength(lanes);
   return { order, answers: read() };
 }
@@ -84,8 +83,7 @@ test('a look at dead bots costs as much as their markets are, and a beat right a
     });
     driver.live(2000);
     const read = countReads(driver);
-    driver.move({ monoMs: 30 });
-    driver.tick();
+    play(driver, 'move 0.03, tick');
     const look = read().markets;
     driver.say('beat', 'unknown');
     return { look, beat: read().markets };

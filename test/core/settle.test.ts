@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver, HTTP_500, SERVER_EPOCH } from './driver.ts';
+import { createDriver, type Driver, gaps, HTTP_500, played, SERVER_EPOCH } from './driver.ts';
 
 /** A market of 60 s whose second renewal was written on time and is unanswered. */
 function second() {
-  const driver = createDriver({ markets: ['AAA:60'] });
-  driver.arm();
-  driver.wait(6000);
+  const driver = played({ markets: ['AAA:60'] }, 'start, wait 6');
   return { driver, write: driver.takeOne() };
 }
 
@@ -29,10 +27,7 @@ describe('a confirmation', () => {
   });
 
   test('after the guarantee ran out is a first one again', () => {
-    const driver = createDriver({ markets: ['AAA:5'] });
-    driver.arm();
-    driver.suffer(10_000, HTTP_500);
-    driver.live(2500);
+    const driver = played({ markets: ['AAA:5'] }, 'start, failing 10, live 2.5');
     expect(driver.notices('renewed').map(({ first }) => first)).toEqual([true, true, false, false]);
   });
 
@@ -51,8 +46,7 @@ describe('a confirmation', () => {
   });
 
   test('is remembered for the status page: sixty at most', () => {
-    const driver = createDriver({ markets: ['AAA:5'] });
-    driver.live(90_000);
+    const driver = played({ markets: ['AAA:5'] }, 'live 90');
     expect(driver.statusOf()?.slackHistory).toHaveLength(60);
     expect(driver.statusOf()?.renewals).toBe(driver.writes.length);
   });
@@ -61,10 +55,8 @@ describe('a confirmation', () => {
 test('a timer that the exchange made much shorter than asked for is renewed in time all the same', () => {
   const driver = createDriver({ markets: ['AAA:600'] });
   driver.live(60_000, 20, (write) => driver.apply(write, { timeout: 6 }));
-  const moments = driver.writes.map(({ atMs }) => atMs);
-  const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
-  expect(Math.max(...gaps)).toBeLessThanOrEqual(2100);
-  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1000);
+  expect(Math.max(...gaps(driver.writes))).toBeLessThanOrEqual(2100);
+  expect(Math.min(...gaps(driver.writes))).toBeGreaterThanOrEqual(1000);
   expect(driver.notices('lapsed')).toEqual([]);
 });
 
@@ -72,8 +64,7 @@ const isSaid = (driver: Driver) => driver.notices('all-armed').length > 0;
 
 /** Every market was asked for, and but for the first one, by which the key is known to be good, none was answered. */
 function askedFor(...markets: string[]) {
-  const driver = createDriver({ markets: ['KEY', ...markets], nonce: 'window' });
-  driver.tick();
+  const driver = played({ markets: ['KEY', ...markets], nonce: 'window' }, 'tick');
   driver.apply(driver.takeOne());
   const writes = driver.take();
   const confirm = (name: string) => {
@@ -108,8 +99,7 @@ test('a market that leaves before it was ever armed keeps nobody waiting', () =>
 });
 
 test('a shard without markets says of none that they are armed', () => {
-  const driver = createDriver({ markets: [] });
-  driver.live(2000);
+  const driver = played({ markets: [] }, 'live 2');
   expect(isSaid(driver)).toBe(false);
   driver.reload({ markets: ['AAA'] });
   driver.live(1000);

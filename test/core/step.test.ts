@@ -1,17 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver, NO_MARKET, type Write } from './driver.ts';
+import { many } from './core-settings.ts';
+import { type Driver, play, played, type Write } from './driver.ts';
 
 const HOUR_MS = 3_600_000;
 const since = (driver: Driver, fromMs: number) => driver.writes.filter(({ atMs }) => atMs >= fromMs);
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
-const many = (count: number, seconds: number) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${seconds}`);
 
 describe('time that was lost', () => {
   /** Three markets that are well, and not due. */
   function well() {
-    const driver = createDriver({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] });
-    driver.live(12_500);
+    const driver = played({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] }, 'live 12.5');
     return driver;
   }
 
@@ -84,8 +82,7 @@ describe('time that was lost', () => {
   });
 
   test('keeps the order of the deadlines after a step of an hour ahead', () => {
-    const driver = createDriver({ markets: ['AAA:600', 'BBB:60', 'CCC:10'] });
-    driver.live(12_500);
+    const driver = played({ markets: ['AAA:600', 'BBB:60', 'CCC:10'] }, 'live 12.5');
     driver.move({ monoMs: 10, wallMs: HOUR_MS });
     const fromMs = driver.sinceStartMs();
     driver.live(300);
@@ -93,8 +90,7 @@ describe('time that was lost', () => {
   });
 
   test('hurries no market that the exchange has refused', () => {
-    const driver = createDriver({ markets: ['WRONG:60', 'AAA:60'] });
-    driver.suffer(5500, NO_MARKET, 'WRONG');
+    const driver = played({ markets: ['WRONG:60', 'AAA:60'] }, 'refused 5.5 WRONG');
     driver.move({ monoMs: 10, bootMs: 9000, wallMs: 9000 });
     const fromMs = driver.sinceStartMs();
     driver.live(300);
@@ -102,12 +98,9 @@ describe('time that was lost', () => {
   });
 
   test('leaves answers that lie in the socket a moment to be read before their requests are given up', () => {
-    const driver = createDriver();
-    driver.arm();
-    driver.wait(6000);
+    const driver = played({}, 'start, wait 6');
     const write = driver.takeOne();
-    driver.move({ monoMs: 20_000 });
-    driver.tick();
+    play(driver, 'move 20, tick');
     expect(driver.effects.filter(({ kind }) => kind === 'abort')).toEqual([]);
     driver.apply(write);
     expect(driver.statusOf()?.renewals).toBe(2);
@@ -115,8 +108,7 @@ describe('time that was lost', () => {
 });
 
 test('wake-ups come every 500 ms, and collect what becomes due within 25 ms', () => {
-  const driver = createDriver({ markets: many(600, 60), nonce: 'window', connections: 1000 });
-  driver.arm();
+  const driver = played({ markets: many(600), nonce: 'window', connections: 1000 }, 'start');
   driver.live(6000, 1);
   const { length } = driver.writes;
   driver.live(6000, 1);
@@ -124,7 +116,6 @@ test('wake-ups come every 500 ms, and collect what becomes due within 25 ms', ()
   expect(moments.length).toBeGreaterThanOrEqual(590);
   expect(new Set(moments).size).toBeLessThanOrEqual(241);
   expect(new Set(moments).size).toBeGreaterThan(150);
-  const idle = createDriver({ markets: ['AAA:600'] });
-  idle.arm();
+  const idle = played({ markets: ['AAA:600'] }, 'start');
   expect(idle.state.wakeAtMs - idle.now().monoMs).toBeLessThanOrEqual(500);
 });
