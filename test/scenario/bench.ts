@@ -5,7 +5,7 @@ import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
-import { LOST } from '../core/driver.ts';
+import { gaps, LOST } from '../core/driver.ts';
 import { createHostClock, createTimeline, type Timeline } from '../simulation/virtual-clock.ts';
 
 /** One request that left the daemon. Moments in true milliseconds since the start. */
@@ -37,19 +37,11 @@ export interface BenchOptions extends SettingsOptions {
   readonly exchangeAheadMs?: number;
 }
 
-/** So many markets of the same timeout. */
-export const many = (count: number, timeoutSeconds: number) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
-
 /** Two base addresses of one account. */
 export const TWO_ADDRESSES = { bases: ['https://one.example', 'https://two.example'], sameAccount: true };
 
-export const gapsBetween = (moments: readonly number[]) =>
-  moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
-
 /** The times between the requests of a market from then on, milliseconds. */
-export const gapsOf = (bench: Bench, market: string, fromMs: number) =>
-  gapsBetween(bench.writesOf(market, fromMs).map(({ atMs }) => atMs));
+export const gapsOf = (bench: Bench, market: string, fromMs: number) => gaps(bench.writesOf(market, fromMs));
 
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
 export const EPOCH_MS = 1_700_000_000_000;
@@ -265,3 +257,10 @@ export function createBench(options: BenchOptions = {}) {
   return bench;
 }
 export type Bench = ReturnType<typeof createBench>;
+
+/** A bench whose keeper has run for so long. */
+export function started(options: BenchOptions, forMs: number): Bench {
+  const bench = createBench(options);
+  bench.start(forMs);
+  return bench;
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BAD_KEY, HTTP_500, NO_MARKET, STALE_NONCE } from '../core/driver.ts';
-import { createBench, type Fate, gapsOf } from './bench.ts';
+import { createBench, type Fate, gapsOf, started } from './bench.ts';
 
 const HOUR_MS = 3_600_000;
 const markets = ['SICK:10', 'AAA:10', 'BBB:10', 'CCC:10', 'DDD:10'];
@@ -23,8 +23,7 @@ describe.each([
   test.each(fates)(
     'a market that %s for ever delays no other by more than the patience of a lane',
     (_what, fate) => {
-      const bench = createBench({ markets, nonce, connections });
-      bench.start(5000);
+      const bench = started({ markets, nonce, connections }, 5000);
       bench.strike(fate, HOUR_MS, 'SICK');
       bench.run(120_000);
       for (const market of well) {
@@ -80,8 +79,7 @@ describe.each([
   );
 
   test('a market that hung is armed again within a second of being well', () => {
-    const bench = createBench({ markets, nonce, connections });
-    bench.start(5000);
+    const bench = started({ markets, nonce, connections }, 5000);
     bench.strike({ kind: 'lost' }, 30_000, 'SICK');
     bench.run(31_000);
     expect(bench.book.timers.has('SICK')).toBe(true);
@@ -93,8 +91,7 @@ describe.each([
 });
 
 test('a slow market that still answers is never given up: its answers come before its deadline', () => {
-  const bench = createBench({ markets: ['SICK:60', 'AAA:60'], nonce: 'window' });
-  bench.start(5000);
+  const bench = started({ markets: ['SICK:60', 'AAA:60'], nonce: 'window' }, 5000);
   bench.strike({ kind: 'slow', byMs: 2500 }, HOUR_MS, 'SICK');
   bench.run(120_000);
   expect(bench.noticesOf('attempt-failed')).toEqual([]);
@@ -110,8 +107,7 @@ test('pings that hang delay no renewal', () => {
 });
 
 test('a request that overtakes another is refused as stale, and the one that was overtaken costs nothing', () => {
-  const bench = createBench({ markets: ['SICK:30', 'AAA:30', 'BBB:30'] });
-  bench.start(5000);
+  const bench = started({ markets: ['SICK:30', 'AAA:30', 'BBB:30'] }, 5000);
   // It arrives, but after the patience of its lane: the next request has arrived before it.
   bench.strike({ kind: 'slow', byMs: 700 }, 20_000, 'SICK');
   bench.run(60_000);

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { carriedPerSecond, planCadence } from '../../src/core/promise.ts';
-import { THROTTLED } from '../core/driver.ts';
-import { type Bench, createBench, gapsBetween, many } from './bench.ts';
+import { many } from '../core/core-settings.ts';
+import { gapsBetween, THROTTLED } from '../core/driver.ts';
+import { type Bench, createBench, started } from './bench.ts';
 
 const busiest = (bench: Bench, windowMs: number) => {
   let most = 0;
@@ -16,8 +17,7 @@ const busiest = (bench: Bench, windowMs: number) => {
 describe('the rate', () => {
   test('stays within the budget while 120 markets are armed, lose the exchange and find it again', () => {
     const budget = { requests: 120, windowMs: 10_000 };
-    const bench = createBench({ markets: many(120, 60), nonce: 'window', budget });
-    bench.start(40_000);
+    const bench = started({ markets: many(120), nonce: 'window', budget }, 40_000);
     bench.strike({ kind: 'lost' }, 30_000);
     bench.run(100_000);
     expect(busiest(bench, 10_000)).toBeLessThanOrEqual(120);
@@ -30,7 +30,7 @@ describe('the rate', () => {
     [276, 200],
   ])('has room for all %i markets that fit the plan, at a round trip of %i ms', (count, roundTripMs) => {
     const budget = { requests: 150, windowMs: 10_000 };
-    const bench = createBench({ markets: many(count, 60), nonce: 'window', budget, roundTripMs });
+    const bench = createBench({ markets: many(count), nonce: 'window', budget, roundTripMs });
     const { problems } = planCadence(bench.settings.markets, carriedPerSecond(bench.settings, roundTripMs));
     expect(problems).toEqual([]);
     bench.start(50_000);
@@ -41,8 +41,7 @@ describe('the rate', () => {
 
 describe('a gateway that throttles', () => {
   test('everything for 40 s costs no timer of 60 s, and few requests', () => {
-    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
-    bench.start(20_000);
+    const bench = started({ markets: many(20), nonce: 'window' }, 20_000);
     bench.strike({ kind: 'fails', outcome: THROTTLED }, 40_000);
     const before = bench.writes.length;
     bench.run(40_000);
@@ -55,8 +54,7 @@ describe('a gateway that throttles', () => {
 /** 500 markets that arm in one burst and then use most of the budget; when the requests of each were written. */
 function runFleet(requests: number, forMs: number): number[][] {
   const budget = { requests, windowMs: 10_000 };
-  const bench = createBench({ markets: many(500, 60), nonce: 'window', budget });
-  bench.start(forMs);
+  const bench = started({ markets: many(500), nonce: 'window', budget }, forMs);
   const written = Map.groupBy(bench.writes, ({ market }) => market);
   expect(written.size).toBe(500);
   return [...written.values()].map((writes) => writes.map(({ atMs }) => atMs));

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { BAD_KEY, createDriver, NO_MARKET, watched } from '../core/driver.ts';
-import { createBench, TWO_ADDRESSES } from './bench.ts';
+import { createBench, started, TWO_ADDRESSES } from './bench.ts';
 
 describe.each(['increasing', 'window'] as const)(
   'with %s nonces, two addresses of which the first hangs',
   (nonce) => {
     test.each([1, 2])('cost no timer of %i market(s), and no delete of a stop', (count) => {
-      const bench = createBench({ markets: ['AAA', 'BBB'].slice(0, count), nonce, ...TWO_ADDRESSES });
-      bench.start(20_000);
+      const bench = started({ markets: ['AAA', 'BBB'].slice(0, count), nonce, ...TWO_ADDRESSES }, 20_000);
       bench.rules.push(({ base }) => (base === 0 ? { kind: 'lost' } : null));
       bench.pingsFail((base) => base === 0);
       bench.run(120_000);
@@ -46,52 +44,10 @@ describe('a timer that fired while it was wanted is reported, although its bot i
   });
 });
 
-describe('a refused key that is good again is found out although nothing is to be renewed', () => {
-  function latched(onStale: 'expire' | 'trip' = 'expire') {
-    const driver = watched({ markets: ['AAA:600'], liveness: { ttlMs: 600_000, onStale } });
-    driver.live(2000);
-    driver.suffer(30_000, BAD_KEY);
-    expect(driver.look().authorised).toBe(false);
-    driver.written(0);
-    return driver;
-  }
-
-  test.each([
-    ['disarm', null],
-    ['trip', 5],
-  ] as const)('with a %s that waits for it', (does, timeoutSeconds) => {
-    const driver = latched();
-    driver.operate(does);
-    expect(driver.written(120_000)).toEqual([timeoutSeconds]);
-  });
-
-  test('with the trip of a bot that failed', () => {
-    const driver = latched('trip');
-    driver.say('fail');
-    expect(driver.written(120_000)).toEqual([5]);
-  });
-
-  test('with the deletes of a bot that said goodbye, at once where the key was changed', () => {
-    const driver = latched();
-    driver.say('goodbye');
-    driver.feed({ kind: 'credentials-changed' });
-    expect(driver.written(120_000)).toEqual([null]);
-  });
-});
-
-test('a stop goes on deleting where the exchange refused the market for a moment', () => {
-  const driver = createDriver();
-  driver.live(12_000);
-  driver.stop();
-  driver.suffer(1000, NO_MARKET);
-  driver.live(8000);
-  expect(driver.finished()).toEqual([]);
-});
-
-describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
-  test('a handoff leaves a timer although a delete was on its way when it began', () => {
-    const bench = createBench({ markets: ['AAA:60'], roundTripMs: 200, nonce });
-    bench.start(10_500);
+test.each(['increasing', 'window'] as const)(
+  'a handoff leaves a timer although a delete was on its way when it began, with %s nonces',
+  (nonce) => {
+    const bench = started({ markets: ['AAA:60'], roundTripMs: 200, nonce }, 10_500);
     for (const does of ['disarm', 'arm'] as const) {
       void bench.keeper.operate({ does, markets: null, forMs: 0 }, 0);
       bench.run(50);
@@ -99,15 +55,14 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
     bench.stop('handoff');
     bench.run(10_000);
     expect(bench.book.timers.size).toBe(1);
-  });
-});
+  },
+);
 
 describe('a wall clock that is set', () => {
   const markets = ['AAA:60', 'BBB:60', 'CCC:60', 'DDD:60'];
 
   test('ahead while the exchange is silent claims no lapse, nor that anything is overdue', () => {
-    const bench = createBench({ markets });
-    bench.start(30_500);
+    const bench = started({ markets }, 30_500);
     bench.strike({ kind: 'lost' }, 20_000);
     bench.clock.stepWall(3_600_000);
     bench.run(30_000);
@@ -115,8 +70,7 @@ describe('a wall clock that is set', () => {
   });
 
   test('to and fro every second makes no storm', () => {
-    const bench = createBench({ markets });
-    bench.start(10_500);
+    const bench = started({ markets }, 10_500);
     for (let second = 1; second <= 30; second += 1)
       bench.at(10_500 + 1000 * second, () => bench.clock.stepWall(second % 2 === 0 ? 5000 : -5000));
     bench.run(31_000);

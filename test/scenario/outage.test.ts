@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
-import { HTTP_500, NOT_SENT } from '../core/driver.ts';
-import { type Bench, createBench, type Fate, gapsBetween, many, TWO_ADDRESSES } from './bench.ts';
+import { many } from '../core/core-settings.ts';
+import { gaps, HTTP_500, NOT_SENT } from '../core/driver.ts';
+import { type Bench, createBench, type Fate, started, TWO_ADDRESSES } from './bench.ts';
 
 const BLACK_HOLE: Fate = { kind: 'lost' };
 const AT_ONCE: Fate = { kind: 'fails', outcome: NOT_SENT };
@@ -50,8 +51,7 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
 
 describe.each(fates)('an outage (%s)', (_what, fate) => {
   test('of half a minute at T = 10 lapses everything once, says so once, and all is armed again within 2 s', () => {
-    const bench = createBench({ markets: many(5, 10) });
-    bench.start(5500);
+    const bench = started({ markets: many(5, 10) }, 5500);
     bench.strike(fate, 30_000);
     bench.run(30_000);
     const endMs = bench.nowMs();
@@ -68,15 +68,14 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
   });
 
   test('has one request of each market, and from there one at a time, never two within its gap', () => {
-    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
-    bench.start(15_000);
+    const bench = started({ markets: many(20), nonce: 'window' }, 15_000);
     bench.strike(fate, 45_000);
     bench.run(45_000);
     const began = bench.noticesOf('outage-began')[0]?.atMs ?? Number.POSITIVE_INFINITY;
     // Every market was due once within its period of 6 s.
-    const moments = bench.writes.filter(({ atMs }) => atMs > began + 8000).map(({ atMs }) => atMs);
-    expect(Math.min(...gapsBetween(moments))).toBeGreaterThanOrEqual(224);
-    expect(moments.length).toBeGreaterThan(7);
+    const probes = bench.writes.filter(({ atMs }) => atMs > began + 8000);
+    expect(Math.min(...gaps(probes))).toBeGreaterThanOrEqual(224);
+    expect(probes.length).toBeGreaterThan(7);
   });
 });
 
@@ -90,8 +89,7 @@ describe.each(['increasing', 'window'] as const)('a refusal of everything, with 
     [1, 2].flatMap((addresses) => refusals.map(([what, outcome]) => [what, addresses, outcome] as const)),
   )('%s for 5 s fires nothing at %i address(es)', (_what, addresses, outcome) => {
     const markets = ['A:15', 'B:15', 'C:30', 'D:30', 'E:60', 'F:60'];
-    const bench = createBench({ markets, nonce, ...(addresses > 1 ? TWO_ADDRESSES : {}) });
-    bench.start(15_000);
+    const bench = started({ markets, nonce, ...(addresses > 1 ? TWO_ADDRESSES : {}) }, 15_000);
     for (let times = 0; times < 3; times += 1) {
       bench.strike({ kind: 'fails', outcome }, 5000);
       bench.run(20_000);
@@ -101,8 +99,7 @@ describe.each(['increasing', 'window'] as const)('a refusal of everything, with 
   });
 
   test.each(refusals)('%s by one of two addresses for ever fires nothing', (_what, outcome) => {
-    const bench = createBench({ markets: ['A:10', 'B:10', 'C:15'], nonce, ...TWO_ADDRESSES });
-    bench.start(15_000);
+    const bench = started({ markets: ['A:10', 'B:10', 'C:15'], nonce, ...TWO_ADDRESSES }, 15_000);
     bench.rules.push(({ base }) => (base === 0 ? { kind: 'fails', outcome } : null));
     bench.run(60_000);
     expect(bench.book.fired).toEqual([]);
@@ -111,8 +108,7 @@ describe.each(['increasing', 'window'] as const)('a refusal of everything, with 
 
 describe('the first success after an outage', () => {
   test('releases the rest in the order of their deadlines, what can be saved first and what has lapsed last', () => {
-    const bench = createBench({ markets: ['L1:10', 'S60:60', 'L2:10', 'S40:40', 'S50:50', 'S55:55'] });
-    bench.start(15_000);
+    const bench = started({ markets: ['L1:10', 'S60:60', 'L2:10', 'S40:40', 'S50:50', 'S55:55'] }, 15_000);
     bench.strike(GATEWAY, 20_000);
     bench.run(20_000);
     const endMs = bench.nowMs();
@@ -129,8 +125,7 @@ describe('the first success after an outage', () => {
 
 describe('a market that is sick by itself', () => {
   test('at the head of the queue does not keep the others from finding out that the exchange is back', () => {
-    const bench = createBench({ markets: ['SICK:30', ...many(4, 60)], nonce: 'window' });
-    bench.start(15_000);
+    const bench = started({ markets: ['SICK:30', ...many(4)], nonce: 'window' }, 15_000);
     bench.strike({ kind: 'lost' }, 3_600_000, 'SICK');
     bench.strike(GATEWAY, 15_000);
     bench.run(15_000);
@@ -158,8 +153,7 @@ describe('answers that come and go', () => {
     ['one of three', (number: number) => number % 3 === 0],
     ['every other', (number: number) => number % 2 === 0],
   ])('%s, make no storm, and whoever is answered often enough stays armed', (_what, isGood) => {
-    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
-    bench.start(15_000);
+    const bench = started({ markets: many(20), nonce: 'window' }, 15_000);
     bench.rules.push(({ number }) => (isGood(number) ? null : GATEWAY));
     const before = bench.writes.length;
     bench.run(60_000);
@@ -176,8 +170,7 @@ describe('answers that come and go', () => {
 
 describe('pings', () => {
   test('that come back send the canary at once', () => {
-    const bench = createBench({ markets: many(5, 60), nonce: 'window' });
-    bench.start(15_000);
+    const bench = started({ markets: many(5), nonce: 'window' }, 15_000);
     let down = true;
     bench.pingsFail(() => down);
     bench.strike(GATEWAY, 20_200);
@@ -194,8 +187,7 @@ describe('pings', () => {
     failing.start(60_000);
     expect(failing.book.fired).toEqual([]);
     expect(failing.writes.length).toBeGreaterThan(170);
-    const lonely = createBench({ markets: many(3, 10) });
-    lonely.start(5000);
+    const lonely = started({ markets: many(3, 10) }, 5000);
     lonely.strike(GATEWAY, 60_000);
     lonely.run(30_000);
     expect(lonely.noticesOf('pinged').every(({ ok }) => ok)).toBe(true);
@@ -205,8 +197,7 @@ describe('pings', () => {
 });
 
 test('a blip that loses a handful of requests is one outage, and not a second one when they time out', () => {
-  const bench = createBench({ markets: many(6, 60), nonce: 'window' });
-  bench.start(5100);
+  const bench = started({ markets: many(6), nonce: 'window' }, 5100);
   // All are due together when the host wakes up.
   bench.clock.suspend(1000);
   bench.strike(BLACK_HOLE, 1100);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Bench, createBench, gapsOf, many } from './bench.ts';
+import { many } from '../core/core-settings.ts';
+import { type Bench, createBench, gapsOf } from './bench.ts';
 
 const HOUR_MS = 3_600_000;
 
