@@ -133,7 +133,7 @@ describe('a bot whose only market had another bot for a while', () => {
       .join(', ');
 
   /** `maker` says a word, loses its market to `other` for 36 s, and gets it back. */
-  function back(says: 'beat' | 'goodbye' | 'fail', onStale: 'expire' | 'trip' = 'expire') {
+  function back(says: 'beat' | 'goodbye', onStale: 'expire' | 'trip' = 'expire') {
     const markets = ['AAA:60:other', 'BBB:60:maker'];
     const liveness = { mode: 'beat', onStale } as const;
     const driver = played({ markets, liveness }, `live 1, beat other, beat maker, ${says} maker, live 1`);
@@ -154,13 +154,6 @@ describe('a bot whose only market had another bot for a while', () => {
       expect(driver.statusOf('BBB')?.wanted).toBe(false);
     },
   );
-
-  test('stays dead where it had failed before', () => {
-    const driver = back('fail');
-    const { length } = driver.writes;
-    play(driver, beats(20));
-    expect(driver.writes.slice(length).map(({ market }) => market)).not.toContain('BBB');
-  });
 
   test('is not taken for dead under onStale: trip', () => {
     expect(play(back('beat', 'trip'), 'live 5').asked(5)).toEqual([]);
