@@ -97,23 +97,20 @@ describe('what a stop would do', () => {
   const DELETES = 'deletes the timer: the orders stay';
   const LEAVES = 'leaves the timer: the exchange cancels the orders when it fires';
   const HANDS_OVER = 'renews the timer once more and leaves it to the successor';
-  const TRIES_TO_DELETE = /^tries to delete the timer: the orders stay only if the exchange confirms it/;
-  const TRIES_TO_RENEW = /^tries to renew the timer once more/;
+  const TRIES_TO_DELETE = expect.stringMatching(
+    /^tries to delete the timer: the orders stay only if the exchange confirms it/,
+  );
+  const TRIES_TO_RENEW = expect.stringMatching(/^tries to renew the timer once more/);
   const KEEP = { shutdown: { policy: 'keep' } } as const;
   const HANDOFF = { shutdown: { policy: 'handoff' } } as const;
 
   test.each<Row<unknown>>([
     ['that deletes', {}, 'start', DELETES],
-    ['while renewals fail', {}, 'start, failing 15', expect.stringMatching(TRIES_TO_DELETE)],
+    ['while renewals fail', {}, 'start, failing 15', TRIES_TO_DELETE],
     ['that keeps', KEEP, 'start', LEAVES],
     ['that keeps, while renewals fail', KEEP, 'start, failing 15', LEAVES],
     ['that hands over', HANDOFF, 'start', HANDS_OVER],
-    [
-      'that hands over, while renewals fail',
-      HANDOFF,
-      'start, failing 15',
-      expect.stringMatching(TRIES_TO_RENEW),
-    ],
+    ['that hands over, while renewals fail', HANDOFF, 'start, failing 15', TRIES_TO_RENEW],
     ['that hands over what is refused', HANDOFF, 'start, refused 7', LEAVES],
     ['before anything is armed', {}, 'move 1', 'nothing to do: no timer is armed'],
     ['for a bot that does not live', BEAT, 'start', LEAVES],
@@ -124,6 +121,9 @@ describe('what a stop would do', () => {
 });
 
 describe('the daemon', () => {
+  const SILENT = 'the bot maker is silent: its timers are not renewed';
+  const FAILED = 'the bot taker has failed: its timers are not renewed';
+
   test('is ready when every wanted market is confirmed armed', () => {
     const driver = played({ markets: ['AAA', 'BBB'] }, 'tick');
     driver.apply(driver.takeOne());
@@ -135,21 +135,8 @@ describe('the daemon', () => {
 
   test.each<Row<string[]>>([
     ['a bot that said goodbye', OF_TWO_BOTS, 'start, beat maker, goodbye taker, live 14', []],
-    [
-      'a bot that is dead, before its markets are',
-      OF_TWO_BOTS,
-      'start, beat maker, fail taker, live 14',
-      ['the bot taker has failed: its timers are not renewed'],
-    ],
-    [
-      'a bot that is silent',
-      OF_TWO_BOTS,
-      'start, beat maker, fail taker, live 24',
-      [
-        'the bot maker is silent: its timers are not renewed',
-        'the bot taker has failed: its timers are not renewed',
-      ],
-    ],
+    ['a bot that has failed', OF_TWO_BOTS, 'start, beat maker, fail taker, live 14', [FAILED]],
+    ['a bot that is silent', OF_TWO_BOTS, 'start, beat maker, fail taker, live 24', [SILENT, FAILED]],
     ['a living bot whose market is out of guard', WATCHED, 'start, beat, pause 60 AAA', ['AAA is paused']],
     [
       'nothing that is guarded',

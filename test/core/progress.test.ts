@@ -12,6 +12,7 @@ const STAY = 'done: AAA has no timer any more: its orders stay.';
 const PERHAPS =
   'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
 const FIRED = 'done: AAA has no timer any more: it has fired.';
+const KEPT = /^done: AAA keeps its timer, as the p/;
 const LOCKED = 'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).';
 const UNDONE = 'impossible: AAA is not cut short: another command or a reload came after the trip.';
 
@@ -26,13 +27,7 @@ test.each<Row>([
   ['a market that no answer has come for', {}, 'tick', 'arm', 'waiting: AAA is not confirmed armed yet.'],
   ['a market that somebody armed meanwhile', {}, 'live 1', 'disarm', GUARDED],
   ['a bot that beats again', BEAT, 'beat, live 1, goodbye, beat', 'goodbye', GUARDED],
-  [
-    'a policy that keeps',
-    KEEPING,
-    'beat, live 1, goodbye',
-    'goodbye',
-    /^done: AAA keeps its timer, as the p/,
-  ],
+  ['a policy that keeps', KEEPING, 'beat, live 1, goodbye', 'goodbye', KEPT],
   ['a dead bot', BEAT, 'beat, live 1, fail', 'goodbye', /^impossible: AAA keeps its timer: its bot has /],
   [
     'a market that is disarmed while its bot is dead',
@@ -48,23 +43,11 @@ test.each<Row>([
     'disarm',
     'impossible: AAA is tripped and keeps its timer; it fires within 60.1 s.',
   ],
-  [
-    'a timer that was deleted before its bot failed',
-    BEAT,
-    'beat, live 1, disarm, live 1, fail',
-    'disarm',
-    STAY,
-  ],
+  ['a timer deleted before its bot failed', BEAT, 'beat, live 1, disarm, live 1, fail', 'disarm', STAY],
   ['a refused key and a trip', {}, 'live 1, badkey 12, trip', 'trip', LOCKED],
   ['a refused key and a disarm', {}, 'live 1, badkey 12, disarm', 'disarm', LOCKED],
   ['a trip that was taken back', {}, 'live 1, trip, arm, live 2', 'trip', UNDONE],
-  [
-    'a trip that a disarm followed, whatever becomes of the timer',
-    {},
-    'live 1, trip, disarm, live 2',
-    'trip',
-    UNDONE,
-  ],
+  ['a trip that a disarm followed', {}, 'live 1, trip, disarm, live 2', 'trip', UNDONE],
   ['a timer that has surely fired', {}, 'live 2, trip, live 30, disarm', 'disarm', FIRED],
   // Confirmed in the last moment for which it was surely armed, and in the one after that.
   ['a timer that cannot have fired', {}, 'start, wait 1, disarm, wait 57.9, deleted', 'disarm', STAY],
@@ -79,14 +62,14 @@ test.each<Row>([
     STAY,
   ],
   [
-    'a second command after deletes without an answer',
+    'a second disarm after lost deletes',
     {},
     'start, wait 1, disarm, lose, lost 80, disarm',
     'disarm',
     PERHAPS,
   ],
   [
-    'a bot that came back after the timer ran out',
+    'a bot back after the timer ran out',
     lives(65),
     'live 2, beat, lost 70, beat, lose, pause 600, live 3',
     'disarm',
@@ -100,15 +83,9 @@ test.each<Row>([
     'goodbye',
     PERHAPS,
   ],
+  ['a first renewal that ran out unconfirmed', {}, 'lost 60, disarm, live 3', 'disarm', PERHAPS],
   [
-    'a first renewal that nobody confirmed, and that ran out',
-    {},
-    'lost 60, disarm, live 3',
-    'disarm',
-    PERHAPS,
-  ],
-  [
-    'renewals that nobody confirmed, and that have fired',
+    'renewals that fired unconfirmed',
     lives(5),
     'beat, lost 10, wait 200, goodbye, live 3',
     'goodbye',
