@@ -6,7 +6,7 @@ import type { Evidence } from '../../src/ports.ts';
 import type { Incarnation } from './court.ts';
 import type { Fleet } from './hosts.ts';
 import type { Judge } from './judge.ts';
-import { botName, type Plan } from './plan.ts';
+import { botName, type EVIDENCE_MODES, type Plan } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
 const BEAT_MS = 3_000;
@@ -71,7 +71,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       const touchesOf = (bot: number) => touches[bot] ?? 0;
       const onSeen = (bot: number) => testify(host, bot);
       const { isSilent } = silences;
-      const source = createEvidence({ plan, timeline, host, bots, isSilent, touchesOf, onSeen });
+      const source = SOURCES[mode]({ plan, timeline, host, bots, isSilent, touchesOf, onSeen });
       if (source === null) return;
       sources.set(host, source);
       // A source looks at the bots that are configured.
@@ -133,19 +133,13 @@ const PROBE_EVERY_MS = 3750;
 const LOOK_MS = 2;
 const CHILD = 4711;
 
-/** The production sources of evidence over a simulated file system, network and process table; null for beats. */
-function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
-  switch (world.plan.evidence ?? 'beat') {
-    case 'beat':
-      return null;
-    case 'file':
-      return watchFiles(world);
-    case 'http':
-      return probeUrls(world);
-    case 'process':
-      return watchProcess(world);
-  }
-}
+/** The production sources of evidence over a simulated file system, network and process table; none for beats. */
+const SOURCES: Record<(typeof EVIDENCE_MODES)[number], (world: EvidenceWorld) => SimulatedEvidence | null> = {
+  beat: () => null,
+  file: watchFiles,
+  http: probeUrls,
+  process: watchProcess,
+};
 
 const ignore = () => {};
 
