@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
 import { many } from '../core/core-settings.ts';
-import { gaps, HTTP_500, NOT_SENT } from '../core/driver.ts';
+import { BAD_KEY, gaps, HTTP_500, NO_MARKET, NOT_SENT } from '../core/driver.ts';
 import { type Bench, createBench, type Fate, started, TWO_ADDRESSES } from './bench.ts';
 
 const BLACK_HOLE: Fate = { kind: 'lost' };
@@ -33,8 +33,8 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
         fc.integer({ min: 0, max: 999 }),
         fc.constantFrom(BLACK_HOLE, AT_ONCE, GATEWAY),
         (timeoutSeconds, count, phaseMs, exchangeAheadMs, fate) => {
-          const bench = createBench({ markets: many(count, timeoutSeconds), nonce, exchangeAheadMs });
-          bench.start(8000 + phaseMs);
+          const markets = many(count, timeoutSeconds);
+          const bench = started({ markets, nonce, exchangeAheadMs }, 8000 + phaseMs);
           const periodMs = bench.keeper.state.markets[0]?.periodMs ?? 0;
           const { survivesMs } = boundsOf(bench.settings, timeoutSeconds * 1000, periodMs);
           bench.strike(fate, survivesMs);
@@ -81,9 +81,9 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
 
 describe.each(['increasing', 'window'] as const)('a refusal of everything, with %s nonces,', (nonce) => {
   const refusals: readonly [string, Outcome][] = [
-    ['of the key', { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' }],
+    ['of the key', BAD_KEY],
     ['of a page with 403', { kind: 'transient', reason: 'auth', detail: 'status 403', maybeApplied: false }],
-    ['of each market', { kind: 'refused', code: 31, detail: 'Market is not available.' }],
+    ['of each market', NO_MARKET],
   ];
   test.each(
     [1, 2].flatMap((addresses) => refusals.map(([what, outcome]) => [what, addresses, outcome] as const)),
@@ -137,9 +137,8 @@ describe('a market that is sick by itself', () => {
   });
 
   test('because the exchange refuses it, does not lock the canary out', () => {
-    const wrong: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
     const bench = createBench({ markets: ['WRONG:60', ...many(3, 10)], nonce: 'window' });
-    bench.strike({ kind: 'fails', outcome: wrong }, 3_600_000, 'WRONG');
+    bench.strike({ kind: 'fails', outcome: NO_MARKET }, 3_600_000, 'WRONG');
     bench.start(5000);
     bench.rules.unshift(({ atMs }) => (atMs > 5000 && atMs < 35_000 ? GATEWAY : null));
     bench.run(32_000);
