@@ -143,7 +143,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
     answer: (write: Write): Effect[] =>
       write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write),
     /** Starts, and confirms the first renewal of every market at once. */
-    arm(): void {
+    start(): void {
       driver.tick();
       for (let fresh = driver.take(); fresh.length > 0; fresh = driver.take()) {
         for (const write of fresh) driver.apply(write);
@@ -223,19 +223,14 @@ export type Driver = ReturnType<typeof createDriver>;
 
 /** A driver whose timers are armed, and whose writes were looked at. */
 export function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver(options);
-  driver.tick();
-  driver.live(2000);
+  const driver = played(options, 'tick, live 2');
   driver.take();
   return driver;
 }
 
 /** A driver whose bot was heard of at the start. */
-export function watched(options: SettingsOptions = {}): Driver {
-  const driver = createDriver({ ...options, liveness: { mode: 'beat', ...options.liveness } });
-  driver.say('beat');
-  return driver;
-}
+export const watched = (options: SettingsOptions = {}): Driver =>
+  played({ ...options, liveness: { mode: 'beat', ...options.liveness } }, 'beat');
 
 /** The address answers a ping well, or not at all. */
 export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {
@@ -275,7 +270,6 @@ const operates =
   (does: CommandName): Word =>
   (driver, forMs, names) =>
     driver.operate(does, names.length === 0 ? null : names, forMs);
-/** All requests, or those of the markets that are named, come to this for a while. */
 const suffers =
   (outcome: Outcome | null): Word =>
   (driver, forMs, names) =>
@@ -291,13 +285,14 @@ const first =
 
 /** What a script may say. `start` confirms the first renewals; `lose` and `deleted` are of the first unanswered request. */
 const WORDS: Readonly<Record<string, Word>> = {
-  start: (driver) => driver.arm(),
+  start: (driver) => driver.start(),
   tick: (driver) => driver.tick(),
   live: (driver, forMs) => driver.live(forMs),
   wait: (driver, forMs) => driver.wait(forMs),
   move: (driver, forMs) => driver.move({ monoMs: forMs }),
   lose: first(LOST),
   deleted: first({ kind: 'deleted' }),
+  // What requests come to, for so long: of all markets, or of those that are named.
   silence: suffers(null),
   lost: suffers(LOST),
   unsent: suffers(NOT_SENT),
@@ -305,9 +300,11 @@ const WORDS: Readonly<Record<string, Word>> = {
   refused: suffers(NO_MARKET),
   badkey: suffers(BAD_KEY),
   newkey: (driver) => driver.feed({ kind: 'credentials-changed' }),
+  // Of the bot, or the one that is named.
   beat: says('beat'),
   goodbye: says('goodbye'),
   fail: says('fail'),
+  // An operator's command, for all markets or those that are named.
   arm: operates('arm'),
   resume: operates('resume'),
   disarm: operates('disarm'),

@@ -39,7 +39,7 @@ function workOf(count: number, nonce: 'increasing' | 'window', what: (typeof WOR
   const budget = { requests: 100_000, windowMs: 10_000 };
   const driver = createDriver({ markets, nonce, connections: CONNECTIONS, budget });
   const read = countReads(driver);
-  driver.arm();
+  driver.start();
   // A stall: everything is due at once.
   driver.move({ monoMs: 2000 });
   if (what === 'renewals') driver.tick();
