@@ -171,7 +171,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         } else {
           driver.tick();
           // After its stop the core asks for no tick.
-          if (driver.finished() !== null) move({ monoMs: Math.min(100, untilMs - sinceStartMs()) });
+          if (state.phase.kind === 'stopped') move({ monoMs: Math.min(100, untilMs - sinceStartMs()) });
         }
       }
     },
