@@ -105,17 +105,17 @@ describe('what a stop would do', () => {
   const HANDOFF = { shutdown: { policy: 'handoff' } } as const;
 
   test.each<Row<unknown>>([
-    ['that deletes', {}, 'start', DELETES],
-    ['while renewals fail', {}, 'start, failing 15', TRIES_TO_DELETE],
-    ['that keeps', KEEP, 'start', LEAVES],
-    ['that keeps, while renewals fail', KEEP, 'start, failing 15', LEAVES],
-    ['that hands over', HANDOFF, 'start', HANDS_OVER],
-    ['that hands over, while renewals fail', HANDOFF, 'start, failing 15', TRIES_TO_RENEW],
-    ['that hands over what is refused', HANDOFF, 'start, refused 7', LEAVES],
+    ['where it deletes', {}, 'start', DELETES],
+    ['where it deletes, and renewals fail', {}, 'start, failing 15', TRIES_TO_DELETE],
+    ['where it keeps', KEEP, 'start', LEAVES],
+    ['where it keeps, and renewals fail', KEEP, 'start, failing 15', LEAVES],
+    ['where it hands over', HANDOFF, 'start', HANDS_OVER],
+    ['where it hands over, and renewals fail', HANDOFF, 'start, failing 15', TRIES_TO_RENEW],
+    ['where it hands over what is refused', HANDOFF, 'start, refused 7', LEAVES],
     ['before anything is armed', {}, 'move 1', 'nothing to do: no timer is armed'],
     ['for a bot that does not live', BEAT, 'start', LEAVES],
     ['for one that lives', BEAT, 'start, beat', DELETES],
-  ])('%s is said in words, and nothing is promised while renewals fail', (_what, options, script, said) => {
+  ])('%s is said in words, and promises nothing while renewals fail', (_what, options, script, said) => {
     expect(played(options, script).statusOf()?.onStop).toEqual(said);
   });
 });

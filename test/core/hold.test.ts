@@ -19,9 +19,12 @@ test.each<Row>([
   ['a trip for a dead bot', LONG, TRIPS[2], [5]],
   ['a trip of a timer that is no longer than that', { markets: ['AAA:5'] }, 'trip', []],
   ['a resume after a trip, which arm alone undoes', BEAT, 'beat, trip, live 1, beat, resume', []],
-])('%s asks once, however long one waits (%j, %s): %j', (_what, options, script, asked) => {
-  expect(play(armed(options), script).written(60_000)).toEqual(asked);
-});
+])(
+  '%s asks for this and nothing else, however long one waits (%j, %s): %j',
+  (_what, options, script, asked) => {
+    expect(play(armed(options), script).written(60_000)).toEqual(asked);
+  },
+);
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {

@@ -36,7 +36,14 @@ function answerAll(driver: Driver, outcome: Outcome): void {
 type Row = [what: string, SettingsOptions, before: string, after: SettingsOptions, then: string, how: string];
 test.each<Row>([
   ['no delete was answered until its time was up', {}, 'start', {}, 'lost 80 AAA', 'fired'],
-  ['and it is disarmed again', {}, 'start, disarm AAA, lost 80 AAA, disarm AAA', {}, 'live 1', 'fired'],
+  [
+    'no delete was answered, and it is disarmed again',
+    {},
+    'start, disarm AAA, lost 80 AAA, disarm AAA',
+    {},
+    'live 1',
+    'fired',
+  ],
   ['it never had a timer', {}, 'refused 2 AAA', {}, 'tick', 'deleted'],
   ['it never had a timer that could be kept', KEEP, 'refused 2 AAA', KEEP, 'tick', 'deleted'],
   ['another shard has it, and it was disarmed before', {}, 'start, disarm AAA', MOVED, 'live 1', 'deleted'],
