@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { many } from './core-settings.ts';
-import { type Driver, play, played, type Write } from './driver.ts';
+import { createDriver, type Driver, play, played, type Write } from './driver.ts';
 
 const HOUR_MS = 3_600_000;
 const since = (driver: Driver, fromMs: number) => driver.writes.filter(({ atMs }) => atMs >= fromMs);
@@ -43,7 +43,7 @@ describe('time that was lost', () => {
 
   test('by a stall of 300 ms in every second makes no more renewals than there are without', () => {
     const renewals = [0, 300].map((stallMs) => {
-      const driver = createDriver({ markets: many(100, 60), nonce: 'window' });
+      const driver = createDriver({ markets: many(100), nonce: 'window' });
       driver.live(12_500);
       const before = driver.writes.length;
       for (let second = 0; second < 60; second += 1) {
@@ -57,7 +57,7 @@ describe('time that was lost', () => {
   });
 
   test('by a stall says nothing about the exchange: answers that lie in the socket meanwhile are no outage', () => {
-    const driver = createDriver({ markets: many(100, 60), nonce: 'window' });
+    const driver = createDriver({ markets: many(100), nonce: 'window' });
     driver.live(12_500);
     driver.take();
     driver.wait(300);
