@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { readDeployed } from '../deploy/rules.ts';
-import { stageFor } from '../process/harness.ts';
+import { guard, stageFor } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
 import { startAlertmanager, startPrometheus, startReceiver } from './monitoring.ts';
 
@@ -11,11 +11,8 @@ const PAGED_WITHIN_MS = 60_000;
 test('a daemon whose metrics promtool likes is killed, and somebody is paged within the time that the runbooks state', {
   timeout: 240_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchangeProcess();
-  const markets = [{ market: 'AAA_USDT', timeoutSeconds: 20 }];
-  const daemon = await stage.daemon({ exchange: exchange.url, markets });
-  await daemon.ready();
+  const guarding = { exchangeFlags: [], markets: ['AAA_USDT'], timeoutSeconds: 20 };
+  const { stage, daemon } = await guard(context, guarding);
   const { body } = await daemon.get('/metrics');
   expect(execFileSync('promtool', ['check', 'metrics'], { input: body, encoding: 'utf8' })).toBe('');
   const { revision } = /killswitch_build_info\{.*revision="(?<revision>[^"]*)"/.exec(body)?.groups ?? {};

@@ -144,13 +144,8 @@ test('the ccxt bot in Node quotes at the simulated exchange while it is armed, a
 }, async (context) => {
   const stage = stageFor(context);
   const control = `unix:${join(stage.directory, 'control.sock')}`;
-  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--profile', 'live']);
-  const answer = await fetch(`${exchange.url}/simulator/keys`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify([{ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] }]),
-  });
-  expect(answer.status).toBe(201);
+  const exchange = await stage.exchangeProcess(['--profile', 'live']);
+  await exchange.addKeys({ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] });
   await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],

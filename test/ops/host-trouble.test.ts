@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, type TestContext, test } from 'vitest';
-import { stageFor } from '../process/harness.ts';
+import { beginGuard, guard, stageFor } from '../process/harness.ts';
 import { endBy, eventually, sleep } from '../process/program.ts';
 import { longestGapDuring, ofKind } from '../process/simulated-exchange.ts';
 
@@ -34,9 +34,9 @@ async function mountHung({ onTestFinished }: TestContext, directory: string): Pr
 
 /** A daemon of bots that touch files: one that does so until the test is over, and those whose files hang from the start. */
 async function play(context: TestContext, hung: readonly string[], config: object = {}) {
-  const stage = stageFor(context);
-  const folder = await mountHung(context, stage.directory);
-  const at = (name: string) => join(stage.directory, name);
+  const { directory } = stageFor(context);
+  const folder = await mountHung(context, directory);
+  const at = (name: string) => join(directory, name);
   for (const bot of hung) symlinkSync(join(folder, bot), at(`${bot}.alive`));
   const touch = () => writeFileSync(at('well.alive'), '');
   touch();
@@ -45,12 +45,10 @@ async function play(context: TestContext, hung: readonly string[], config: objec
   const [urlFile, tokenFile] = [at('url'), at('token')];
   writeFileSync(urlFile, 'http://127.0.0.1:9/');
   writeFileSync(tokenFile, 'a-token-of-24-characters');
-  const exchange = await stage.exchangeProcess();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [...hung, 'well'].map((bot) => {
-      return { market: `${bot.toUpperCase()}_USDT`, timeoutSeconds: 5, bot };
-    }),
+  const guarded = await beginGuard(context, {
+    exchangeFlags: [],
+    markets: [...hung, 'well'].map((bot) => ({ market: `${bot.toUpperCase()}_USDT`, bot })),
+    timeoutSeconds: 5,
     config: {
       reload: { pollSeconds: 3 },
       control: { listen: ['127.0.0.1:0'], tokenFile },
@@ -64,7 +62,7 @@ async function play(context: TestContext, hung: readonly string[], config: objec
       symlinkSync(join(folder, 'file'), file);
     }
   };
-  return { exchange, daemon, urlFile, tokenFile, hang };
+  return { ...guarded, urlFile, tokenFile, hang };
 }
 
 test.concurrent('files of bots on a file system that hangs cost no other bot its timer', async (context) => {
@@ -116,8 +114,7 @@ test.concurrent.for([
 );
 
 test('a log on a full disk comes back when there is room, whole, and errors go to standard error meanwhile', async (context) => {
-  const stage = stageFor(context);
-  const disk = join(stage.directory, 'disk');
+  const disk = join(stageFor(context).directory, 'disk');
   mkdirSync(disk);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk]);
   const log = join(disk, 'log');
@@ -126,12 +123,12 @@ test('a log on a full disk comes back when there is room, whole, and errors go t
     closeSync(descriptor);
     execFileSync('umount', ['-l', disk]);
   });
-  const exchange = await stage.exchangeProcess();
+  // Of one market alone it would not be an outage.
   const markets = ['AAA_USDT', 'BBB_USDT'];
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    // Of one market alone it would not be an outage.
-    markets: markets.map((market) => ({ market, timeoutSeconds: 5 })),
+  const { exchange, daemon } = await beginGuard(context, {
+    exchangeFlags: [],
+    markets,
+    timeoutSeconds: 5,
     config: { log: { level: 'debug' } },
     stdout: descriptor,
   });
@@ -165,14 +162,12 @@ test('a log on a full disk comes back when there is room, whole, and errors go t
 const [LIBRARY] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1');
 
 test('the wall clock is set by hours under the running daemon, and no renewal is late', async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchangeProcess();
-  const clockFile = join(stage.directory, 'clock');
+  const clockFile = join(stageFor(context).directory, 'clock');
   const setBy = (seconds: number) => writeFileSync(clockFile, `${seconds < 0 ? '' : '+'}${seconds}\n`);
   setBy(0);
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [{ market: 'AAA_USDT', timeoutSeconds: 10 }],
+  const { exchange, daemon } = await guard(context, {
+    exchangeFlags: [],
+    markets: ['AAA_USDT'],
     env: {
       LD_PRELOAD: LIBRARY ?? 'faketime is not installed',
       FAKETIME_TIMESTAMP_FILE: clockFile,
@@ -180,7 +175,6 @@ test('the wall clock is set by hours under the running daemon, and no renewal is
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     },
   });
-  await daemon.ready();
   const gapMs = await longestGapDuring(exchange, ['AAA_USDT'], async () => {
     for (const seconds of [3600, -3600, 0, 300, -300]) {
       setBy(seconds);

@@ -70,10 +70,10 @@ export function stageFor({ onTestFinished }: Scope) {
       return exchange;
     },
     /** Starts one as a process, for a test that keeps its own one busy or needs a flag of the command. */
-    exchangeProcess: async (
-      args: readonly string[] = ['--listen', '127.0.0.1:0'],
-      options: RunOptions = {},
-    ) => connectTo(await start(() => runProgram(['exchange', '--orders', 'none', ...args], options))),
+    async exchangeProcess(flags: readonly string[] = []) {
+      const usual = ['exchange', '--orders', 'none', '--listen', '127.0.0.1:0'];
+      return connectTo(await start(() => runProgram([...usual, ...flags])));
+    },
     /** Starts the daemon and does not wait for more than its process. */
     daemon: (options: DaemonOptions) =>
       start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
@@ -81,25 +81,31 @@ export function stageFor({ onTestFinished }: Scope) {
 }
 
 export interface GuardOptions extends Omit<DaemonOptions, 'exchange' | 'markets'> {
-  /** By name, or with the bot that trades it. */
-  readonly markets?: readonly (string | { readonly market: string; readonly bot: string })[];
+  /** By name, or as the configuration has it. */
+  readonly markets?: readonly (string | { readonly market: string; readonly [key: string]: unknown })[];
   readonly timeoutSeconds?: number;
   /** Of the exchange, from the start. */
   readonly faults?: readonly Fault[];
+  readonly exchange?: ExchangeOptions;
+  /** Starts the exchange as a process, with these flags. */
+  readonly exchangeFlags?: readonly string[];
 }
 
 /** An exchange with an order in each of the markets, and a daemon that begins to guard them. */
 export async function beginGuard(scope: Scope, options: GuardOptions = {}) {
-  const { markets: asked = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, faults = [], ...others } = options;
+  const { markets: asked = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, faults = [] } = options;
   const markets = asked.map((one) => ({
     timeoutSeconds,
     ...(typeof one === 'string' ? { market: one } : one),
   }));
   const stage = stageFor(scope);
-  const exchange = await stage.exchange();
+  const { exchangeFlags: flags } = options;
+  const exchange = await (flags === undefined
+    ? stage.exchange(options.exchange)
+    : stage.exchangeProcess(flags));
   await exchange.placeOrders(...markets.map(({ market }) => ({ market, type: 'spot' as const })));
   await exchange.addFaults(...faults);
-  const daemon = await stage.daemon({ exchange: exchange.url, markets, ...others });
+  const daemon = await stage.daemon({ ...options, exchange: exchange.url, markets });
   return { stage, exchange, daemon };
 }
 

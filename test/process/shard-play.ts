@@ -19,8 +19,7 @@ export async function stageFleet(context: TestContext, markets: number, stopSeco
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
   writeFileSync(keyFile, JSON.stringify([0, 1, 2].map(keyOf)));
-  const flags = ['--keys', keyFile, '--event-log', eventLog];
-  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', ...flags]);
+  const exchange = await stage.exchangeProcess(['--keys', keyFile, '--event-log', eventLog]);
   const names = Array.from({ length: markets }, (_, index) => `M${index}_USDT`);
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
     const config = {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
+import type { ApiKey } from '../../src/simulator/state.ts';
 import { send, signed } from '../simulator/raw-client.ts';
 import { eventually, type Program, said } from './program.ts';
 
@@ -79,9 +80,7 @@ export function exchangeAt(url: string, end: () => Promise<unknown>) {
     async placeOrders(...orders: readonly RestingOrder[]) {
       await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
     },
-    async addKeys(
-      ...keys: readonly { readonly key: string; readonly secret: string; readonly account: string }[]
-    ) {
+    async addKeys(...keys: readonly (Omit<ApiKey, 'account'> & Partial<ApiKey>)[]) {
       await ask(`${url}/simulator/keys`, json(keys));
     },
     async addFaults(...faults: readonly Fault[]) {
