@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { expect, type TestContext, test } from 'vitest';
 import {
   DASHBOARDS,
@@ -9,9 +8,8 @@ import {
   readDashboard,
 } from '../deploy/dashboards.ts';
 import { asker, controlsOf } from '../process/control.ts';
-import { stageFor } from '../process/harness.ts';
+import { beginGuard } from '../process/harness.ts';
 import { sleep } from '../process/program.ts';
-import { reloadBySignal, writeConfig } from '../process/reloading.ts';
 import { type Prometheus, startPrometheus } from './monitoring.ts';
 
 /** Expressions that show nothing in the play, and why it cannot make them. */
@@ -33,11 +31,9 @@ const MARKETS = [
  * lapse, a bot that falls silent and comes back, commands, a wrong configuration, a standstill, and a clean stop.
  */
 async function playLife(context: TestContext): Promise<Prometheus> {
-  const stage = stageFor(context);
   const known = MARKETS.map(({ market }) => market).join(',');
-  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--markets', known]);
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
+  const { stage, exchange, daemon } = await beginGuard(context, {
+    exchangeFlags: ['--markets', known],
     markets: MARKETS,
     config: {
       liveness: { mode: 'beat', ttlSeconds: 4, startupGraceSeconds: 10 },
@@ -73,15 +69,14 @@ async function playLife(context: TestContext): Promise<Prometheus> {
   await ask('/v1/trip', { body: { markets: ['BBB_USDT'] } });
   await sleep(3000);
   await ask('/v1/arm', { body: { markets: ['AAA_USDT', 'BBB_USDT'] } });
-  const { markets, ...others } = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: object[] };
   // The exchange does not know this market.
   const unknown = { market: 'DDD_USDT', timeoutSeconds: 60, bot: 'taker' };
-  writeConfig(daemon, JSON.stringify({ ...others, markets: [...markets, unknown] }));
-  await reloadBySignal(daemon, 'reload-applied');
+  daemon.configure({ markets: [...MARKETS, unknown] });
+  await daemon.reloadBySignal('reload-applied');
   await sleep(2500);
   await ask('/v1/arm', { body: { markets: ['DDD_USDT'], waitSeconds: 1 } });
-  writeConfig(daemon, '{"markets": 7}');
-  await reloadBySignal(daemon, 'reload-rejected');
+  daemon.configure({ markets: 7 });
+  await daemon.reloadBySignal('reload-rejected');
   await sleep(3000);
   daemon.signal('SIGSTOP');
   await sleep(1500);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, type Program, type RunOptions, runProgram, said } from './program.ts';
 import type { Sabotage } from './sabotage.ts';
@@ -62,7 +62,7 @@ export function writeFiles(directory: string, options: DaemonOptions) {
     KILLSWITCHD_API_KEY_FILE: file(keyName, `${key}\n`),
     KILLSWITCHD_API_SECRET_FILE: secretFile,
   };
-  return { configFile, secretFile, socket, env };
+  return { configFile, content, secretFile, socket, env };
 }
 
 /** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
@@ -80,6 +80,18 @@ export function runDaemon(directory: string, options: DaemonOptions) {
     ...program,
     ...observe(program),
     ...files,
+    /** Replaces the configuration whole, as an editor or a deployment does it: that of the start, with these sections. */
+    configure(sections: object): void {
+      writeFileSync(`${files.configFile}.new`, JSON.stringify({ ...files.content, ...sections }));
+      renameSync(`${files.configFile}.new`, files.configFile);
+    },
+    /** SIGHUP, and wait for the log to tell what came of it: the line of an earlier reload may come late. */
+    async reloadBySignal(event: 'reload-applied' | 'reload-rejected'): Promise<void> {
+      const told = () => program.stdout().split(`"event":"${event}","trigger":"signal"`).length;
+      const before = told();
+      program.signal('SIGHUP');
+      await eventually(`${event}\n${said(program)}`, 10_000, () => told() > before);
+    },
     sabotage(sabotage: Sabotage): void {
       writeFileSync(sabotageFile, JSON.stringify(sabotage));
       program.signal('SIGUSR2');

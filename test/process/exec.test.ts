@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
@@ -7,7 +7,6 @@ import { writeFiles } from './daemon.ts';
 import { BOT, begin, botLines, botSays, fired, MARKET, PROCESS, play, runs, T_SECONDS } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { endBy, eventually, MAIN, sleep } from './program.ts';
-import { writeConfig } from './reloading.ts';
 import { deletedIn, longestGapDuring, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
@@ -24,8 +23,9 @@ describe.concurrent('exec before its bot runs', { timeout: 60_000 }, () => {
   test('starts the bot once it is protected, tells it where the daemon is and the name that it has by then, and keeps the API key to itself', async (context) => {
     const tokenFile = join(stageFor(context).directory, 'token');
     writeFileSync(tokenFile, 'a-token-of-the-test\n', { mode: 0o600 });
+    const of = (bot: string) => OF_TWO_BOTS.map(({ market }) => ({ market, bot, timeoutSeconds: T_SECONDS }));
     const { exchange, daemon } = await play(context, {
-      markets: OF_TWO_BOTS.map(({ market }) => ({ market, bot: 'maker' })),
+      markets: of('maker'),
       secret: 'not-the-secret',
       config: {
         liveness: { mode: 'beat' },
@@ -35,7 +35,7 @@ describe.concurrent('exec before its bot runs', { timeout: 60_000 }, () => {
       env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH },
     });
     await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
-    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replaceAll('"maker"', '"taker"'));
+    daemon.configure({ markets: of('taker') });
     await eventually('the reload', 15_000, () => daemon.logged('reload-applied')[0]);
     expect(daemon.stdout()).toBe('');
     writeFileSync(daemon.secretFile, 'demo-secret\n');

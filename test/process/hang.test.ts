@@ -6,7 +6,6 @@ import { writeFiles } from './daemon.ts';
 import { BOT, botSays, PROCESS, runs } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { endBy, eventually, MAIN, sleep } from './program.ts';
-import { writeConfig } from './reloading.ts';
 import { deletedIn, firstRenewalsAfter, longestGapDuring } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
@@ -26,11 +25,10 @@ describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 6
 
   test('when the file system of the configuration hangs right after it has answered a reload', async (context) => {
     const { stage, exchange, daemon } = await guard(context, { timeoutSeconds: 5, canSabotage: true });
-    const content = readFileSync(daemon.configFile, 'utf8');
     daemon.sabotage({ kind: 'hang-waiting', folder: stage.directory });
     await sleep(200);
     const gapMs = await longestGapDuring(exchange, MARKETS, async () => {
-      writeConfig(daemon, content.replace('"timeoutSeconds":5', '"timeoutSeconds":6'));
+      daemon.configure({ markets: MARKETS.map((market) => ({ market, timeoutSeconds: 6 })) });
       daemon.signal('SIGHUP');
       await eventually('the reload', 8000, () => daemon.logged('reload-applied')[0]);
     });

@@ -1,15 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { controlsOf } from './control.ts';
 import { beginGuard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { writeConfig } from './reloading.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
-
-type Content = Readonly<Record<string, unknown>>;
-
-const timed = (...markets: readonly string[]) => markets.map((market) => ({ market, timeoutSeconds: 10 }));
 
 /** What a command ends with and says. */
 async function type(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -18,8 +12,8 @@ async function type(args: readonly string[], env: Readonly<Record<string, string
 }
 
 /** A daemon, and the commands as its operator types them. */
-async function play(scope: Scope, config: Content = {}) {
-  const { stage, exchange, daemon } = await beginGuard(scope, { control: true, config });
+async function play(scope: Scope) {
+  const { stage, exchange, daemon } = await beginGuard(scope, { control: true });
   await controlsOf(daemon);
   /** How often its timer was deleted, armed, and fired until now. */
   const count = async (market: string) => {
@@ -33,7 +27,6 @@ async function play(scope: Scope, config: Content = {}) {
     daemon,
     count,
     operate: (...args: readonly string[]) => type(args, { KILLSWITCHD_CONTROL: daemon.socket }),
-    content: JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content,
   };
 }
 
@@ -85,8 +78,9 @@ describe('an operator command', { timeout: 60_000 }, () => {
   });
 
   test('reload returns when new markets are armed and old ones have no timer, and status shows them', async () => {
-    const { daemon, operate, count, content } = await playing;
-    writeConfig(daemon, JSON.stringify({ ...content, markets: timed('BBB_USDT', 'CCC_USDT') }));
+    const { daemon, operate, count } = await playing;
+    const markets = ['BBB_USDT', 'CCC_USDT'].map((market) => ({ market, timeoutSeconds: 10 }));
+    daemon.configure({ markets });
     const reload = await type(['reload', '--config', daemon.configFile]);
     expect(await count('CCC_USDT')).toEqual([0, 1, 0]);
     expect([(await count('AAA_USDT'))[0], (await count('BBB_USDT'))[0]]).toEqual([2, 0]);
@@ -120,9 +114,7 @@ test.concurrent('a market that the exchange refuses holds back the bot that trad
     expect((await ready(...way)).code).toBe(69);
     expect((await ready(...way, '--bot', 'maker')).out).toBe('The daemon is ready for the bot maker.');
   }
-  const next = [...markets, { market: 'LOST_USDT', bot: 'maker' }];
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
-  writeConfig(daemon, JSON.stringify({ ...content, markets: next }));
+  daemon.configure({ markets: [...markets, { market: 'LOST_USDT', bot: 'maker' }] });
   const reload = await type(['reload', ...control]);
   expect([reload.code, (await type(['arm', 'LOST_USDT', ...control])).code]).toEqual([69, 69]);
   expect(reload.err).toMatch(/LOST_USDT is refused by the exchange.*\n.*the configuration is in force/);

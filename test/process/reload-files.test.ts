@@ -1,29 +1,23 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { asker, controlsOf } from './control.ts';
 import { beginGuard, guard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { linesOf, reloadBySignal, writeConfig } from './reloading.ts';
 import { deletedIn, ofKind, type RunningExchange } from './simulated-exchange.ts';
-
-type Content = Readonly<Record<string, unknown>>;
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 const UNCHANGED = { result: 'unchanged' };
 
 /** A daemon that nobody has to keep alive, with a control socket and whatever `config` adds. */
-async function play(scope: Scope, config: Content = {}) {
+async function play(scope: Scope, config: Readonly<Record<string, unknown>> = {}) {
   const guarded = await guard(scope, { markets: MARKETS, timeoutSeconds: 60, control: true, config });
-  const { daemon } = guarded;
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
-  const write = (changes: Content) => writeConfig(daemon, JSON.stringify({ ...content, ...changes }));
-  const ask = asker(scope, (await controlsOf(daemon))[0] ?? '', 2);
+  const ask = asker(scope, (await controlsOf(guarded.daemon))[0] ?? '', 2);
   const reload = async (body?: object) => (await ask('/v1/reload', body && { body })).body;
   /** Asks for a reload that must be refused: the problems. */
   const rejected = async () =>
     ((await ask('/v1/reload')).body as { error: { problems: string[] } }).error.problems;
-  return { ...guarded, content, write, reload, rejected };
+  return { ...guarded, reload, rejected };
 }
 
 const armed = (exchange: RunningExchange, wanted: string) =>
@@ -53,11 +47,11 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
   test('waits for the rest of a configuration, a token, a key or a URL', IN_TURN, async () => {
     writeFileSync(tokenFile, tokens[0], { mode: 0o600 });
     playing = play(scope, { control, reload: { pollSeconds: 0 } });
-    const { exchange, daemon, content, write, reload } = await playing;
-    writeFileSync(daemon.configFile, JSON.stringify({ ...content, markets: ['AAA_USDT'] }));
+    const { exchange, daemon, reload } = await playing;
+    writeFileSync(daemon.configFile, JSON.stringify({ ...daemon.content, markets: ['AAA_USDT'] }));
     const reply = reload();
     await sleep(50);
-    writeFileSync(daemon.configFile, JSON.stringify(content));
+    writeFileSync(daemon.configFile, JSON.stringify(daemon.content));
     expect(await reply).toEqual(UNCHANGED);
     expect(await deletedIn(exchange)).toEqual([]);
 
@@ -74,11 +68,11 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     const key = join(dirname(daemon.secretFile), 'api-key');
     expect(await reloadWith({ [key]: 'demo-key', [daemon.secretFile]: 'demo-secret' })).toEqual(UNCHANGED);
     const url = join(directory, 'url');
-    write({ notify: { urlFile: url } });
+    daemon.configure({ notify: { urlFile: url } });
     const applied = { result: 'applied' };
     expect(await reloadWith({ [url]: 'https://notify.example/path' })).toMatchObject(applied);
     expect(ofKind(await exchange.events(), 'request-refused')).toEqual([]);
-    write({});
+    daemon.configure({});
     expect(await reload()).toMatchObject(applied);
     expect(await reloadWith({ [tokenFile]: tokens[1] })).toMatchObject(applied);
     expect(await tried()).toEqual([401, 200]);
@@ -96,13 +90,13 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
   });
 
   test('that waits for an exchange which does not answer holds up no other', IN_TURN, async () => {
-    const { exchange, daemon, write, reload } = await playing;
-    const before = linesOf(daemon, 'reload-applied');
+    const { exchange, daemon, reload } = await playing;
+    const before = daemon.logged('reload-applied').length;
     await exchange.addFaults({ kind: 'hang', mode: 'hold', match: { market: 'CCC_USDT' } });
-    write({ markets: [...MARKETS, 'CCC_USDT'] });
+    daemon.configure({ markets: [...MARKETS, 'CCC_USDT'] });
     const waits = reload({ waitSeconds: 20 });
-    await eventually('the first in force', 5000, () => linesOf(daemon, 'reload-applied') > before);
-    write({ markets: [...MARKETS, 'DDD_USDT'] });
+    await eventually('the first in force', 5000, () => daemon.logged('reload-applied')[before]);
+    daemon.configure({ markets: [...MARKETS, 'DDD_USDT'] });
     const last = { result: 'applied', added: ['DDD_USDT'], removed: ['CCC_USDT'] };
     expect(await reload({ waitSeconds: 0 })).toMatchObject(last);
     await armed(exchange, 'DDD_USDT');
@@ -110,22 +104,22 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     const gone = { market: 'CCC_USDT', state: 'impossible', says: 'CCC_USDT is no longer configured.' };
     expect(await waits).toMatchObject({ result: 'applied', done: false, markets: [gone] });
     await exchange.clearFaults();
-    write({});
+    daemon.configure({});
     expect(await reload()).toMatchObject({ removed: ['DDD_USDT'] });
   });
 
   test('that would take most markets out is refused, and says what to write else', IN_TURN, async () => {
-    const { daemon, write, reload, rejected } = await playing;
-    write({ markets: ['CCC_USDT'] });
+    const { daemon, reload, rejected } = await playing;
+    daemon.configure({ markets: ['CCC_USDT'] });
     expect(await rejected()).toEqual([
       'markets: 2 of 2 markets would be taken out: AAA_USDT, BBB_USDT; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant',
     ]);
     await daemon.ready();
     expect(daemon.marketsLogged('deleted').filter((market) => MARKETS.includes(market))).toEqual([]);
-    write({ markets: ['CCC_USDT'], reload: { pollSeconds: 0, allowRemoval: true } });
+    daemon.configure({ markets: ['CCC_USDT'], reload: { pollSeconds: 0, allowRemoval: true } });
     expect(await reload()).toMatchObject({ result: 'applied', removed: MARKETS });
     // The last one may always go.
-    write({ markets: ['DDD_USDT'] });
+    daemon.configure({ markets: ['DDD_USDT'] });
     expect(await reload()).toMatchObject({ result: 'applied', removed: ['CCC_USDT'] });
   });
 });
@@ -133,8 +127,7 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
 test('thousands of mistakes in one line hold up no renewal', { timeout: 90_000 }, async (context) => {
   const { exchange, daemon } = await guard(context, { timeoutSeconds: 10 });
   const wrong = Array.from({ length: 3000 }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds: 4 }));
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
-  writeConfig(daemon, JSON.stringify({ ...content, markets: wrong }));
+  daemon.configure({ markets: wrong });
   daemon.signal('SIGHUP');
   await eventually('the refusal', 60_000, () => daemon.logged('reload-rejected')[0]);
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
@@ -142,19 +135,19 @@ test('thousands of mistakes in one line hold up no renewal', { timeout: 90_000 }
 
 describe.concurrent('a file that is looked at every second', { timeout: 60_000 }, () => {
   test('is read again when the link of a ConfigMap leads to another one, and a wrong one is told of once', async (context) => {
-    const { exchange, daemon, content, reload } = await play(context, { reload: { pollSeconds: 1 } });
+    const { exchange, daemon, reload } = await play(context, { reload: { pollSeconds: 1 } });
     const folder = dirname(daemon.configFile);
     let version = 0;
     /** As the kubelet does it: a new folder, and the link `..data` turned to it in one step. */
     const publish = (markets: readonly unknown[]) => {
       version += 1;
       mkdirSync(join(folder, `..${version}`));
-      const text = JSON.stringify({ ...content, markets });
+      const text = JSON.stringify({ ...daemon.content, markets });
       writeFileSync(join(folder, `..${version}`, 'killswitchd.json'), text);
       symlinkSync(`..${version}`, join(folder, '..data_tmp'));
       renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
     };
-    publish(content['markets'] as unknown[]);
+    publish(daemon.content.markets);
     symlinkSync(join('..data', 'killswitchd.json'), join(folder, 'link'));
     renameSync(join(folder, 'link'), daemon.configFile);
     await sleep(2500);
@@ -173,10 +166,10 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
   });
 
   test('is taken over once a secret that was not there yet is, though it does not change any more, and may become a device without an end: that is said, everything goes on, and a stop is not held up', async (context) => {
-    const { exchange, daemon, write } = await play(context, { reload: { pollSeconds: 1 } });
+    const { exchange, daemon } = await play(context, { reload: { pollSeconds: 1 } });
     await sleep(1200);
     renameSync(daemon.secretFile, `${daemon.secretFile}.away`);
-    write({ markets: [...MARKETS, 'CCC_USDT'] });
+    daemon.configure({ markets: [...MARKETS, 'CCC_USDT'] });
     await eventually('the rejection', 10_000, () => daemon.logged('reload-rejected')[0]);
     await sleep(2500);
     expect(await daemon.metric('killswitch_config_reloads_total')).toBeLessThanOrEqual(4);
@@ -197,51 +190,53 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
   test('is read again although it was replaced while the daemon started', async (context) => {
     const config = { reload: { pollSeconds: 1 } };
     const { exchange, daemon } = await beginGuard(context, { markets: ['AAA_USDT'], config });
-    const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
     await eventually('the start', 20_000, () => daemon.stdout() !== '');
-    writeConfig(daemon, JSON.stringify({ ...content, markets: ['AAA_USDT', 'CCC_USDT'] }));
+    daemon.configure({ markets: ['AAA_USDT', 'CCC_USDT'] });
     await armed(exchange, 'CCC_USDT');
     expect(daemon.logged('reload-rejected')).toEqual([]);
   });
 
   test('is read again where it is put back right after a reload that somebody asked for', async (context) => {
-    const { exchange, daemon, write } = await play(context, { reload: { pollSeconds: 1 } });
-    write({ markets: [...MARKETS, 'CCC_USDT'] });
-    await reloadBySignal(daemon, 'reload-applied');
-    write({});
+    const { exchange, daemon } = await play(context, { reload: { pollSeconds: 1 } });
+    daemon.configure({ markets: [...MARKETS, 'CCC_USDT'] });
+    await daemon.reloadBySignal('reload-applied');
+    daemon.configure({});
     await exchange.event('timer-deleted', 10_000, ({ market }) => market === 'CCC_USDT');
     expect(daemon.logged('reload-unchanged')).toEqual([]);
   });
 
   test('is read again although it changed right after the looking was switched on or made quicker, and not while somebody still writes it', async (context) => {
-    const { exchange, daemon, content, write } = await play(context, { reload: { pollSeconds: 0 } });
+    const { exchange, daemon } = await play(context, { reload: { pollSeconds: 0 } });
     const lookEvery = async (pollSeconds: number, markets: readonly string[]) => {
-      write({ reload: { pollSeconds }, markets });
-      await reloadBySignal(daemon, 'reload-applied');
+      daemon.configure({ reload: { pollSeconds }, markets });
+      await daemon.reloadBySignal('reload-applied');
     };
     await lookEvery(1, MARKETS);
     const reload = { pollSeconds: 1 };
-    write({ reload, markets: [...MARKETS, 'CCC_USDT'] });
+    daemon.configure({ reload, markets: [...MARKETS, 'CCC_USDT'] });
     await armed(exchange, 'CCC_USDT');
-    const rounds = linesOf(daemon, 'reload-unchanged');
+    const rounds = daemon.logged('reload-unchanged').length;
     await sleep(2500);
-    expect(linesOf(daemon, 'reload-unchanged')).toBe(rounds);
+    expect(daemon.logged('reload-unchanged').length).toBe(rounds);
 
     const three = [...MARKETS, 'CCC_USDT'];
     await lookEvery(3600, three);
     await lookEvery(1, three);
     // Each stage of the writing is a configuration in its own right, with two of the three markets.
-    const part = JSON.stringify({ ...content, reload, markets: ['BBB_USDT', 'CCC_USDT'] });
-    const applied = linesOf(daemon, 'reload-applied');
+    const part = JSON.stringify({ ...daemon.content, reload, markets: ['BBB_USDT', 'CCC_USDT'] });
+    const applied = daemon.logged('reload-applied').length;
     for (let written = 0; written < 20; written += 1) {
       writeFileSync(daemon.configFile, `${part} # ${written}`);
       await sleep(200);
     }
-    writeFileSync(daemon.configFile, JSON.stringify({ ...content, reload, markets: [...three, 'DDD_USDT'] }));
+    writeFileSync(
+      daemon.configFile,
+      JSON.stringify({ ...daemon.content, reload, markets: [...three, 'DDD_USDT'] }),
+    );
     await armed(exchange, 'DDD_USDT');
     // The timer is armed before the line of the log is written.
-    await eventually('the line of the reload', 10_000, () => linesOf(daemon, 'reload-applied') > applied);
-    expect(linesOf(daemon, 'reload-applied')).toBe(applied + 1);
+    await eventually('the line of the reload', 10_000, () => daemon.logged('reload-applied')[applied]);
+    expect(daemon.logged('reload-applied').length).toBe(applied + 1);
     expect(await deletedIn(exchange)).toEqual([]);
   });
 });

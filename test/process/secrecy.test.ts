@@ -1,25 +1,23 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { asker, type Reply } from './control.ts';
 import { everythingSaidBy, shownIn } from './daemon.ts';
-import { stageFor } from './harness.ts';
+import { guard, stageFor } from './harness.ts';
 import { type Heard, serve } from './http-server.ts';
 import { endBy, eventually, sleep } from './program.ts';
 
 const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
 test('nothing shows the API secret, in a run with failures of every kind, and where a request or the configuration holds it in a wrong place', async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange({ secret: SECRET });
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
+  const { exchange, daemon } = await guard(context, {
+    exchange: { secret: SECRET },
+    markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'],
+    timeoutSeconds: 5,
     secret: SECRET,
     control: true,
     config: { log: { level: 'debug' }, ping: { everySeconds: 1 }, shutdown: { budgetSeconds: 1 } },
   });
-  await daemon.ready();
   const once = { count: 1, match: { operation: 'kill-switch' } };
   await exchange.addFaults(
     ...(
@@ -41,7 +39,6 @@ test('nothing shows the API secret, in a run with failures of every kind, and wh
   for (const body of [{ markets: [SECRET] }, { [SECRET]: 1 }]) replies.push(await ask('/v1/trip', { body }));
   replies.push(await ask('/v1/log-level', { body: { level: SECRET } }));
   replies.push(await ask('/v1/trip', { headers: { 'content-type': SECRET }, body: '{}' }));
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8'));
   // What the loader cannot know because the file is gone, the daemon still does.
   for (const [secret, wrong] of [
     [SECRET, { log: { level: SECRET } }],
@@ -49,7 +46,7 @@ test('nothing shows the API secret, in a run with failures of every kind, and wh
     ['', { log: { level: SECRET } }],
   ] as const) {
     writeFileSync(daemon.secretFile, secret);
-    writeFileSync(daemon.configFile, JSON.stringify({ ...content, ...wrong }));
+    daemon.configure(wrong);
     replies.push(await ask('/v1/reload'));
     expect(replies.at(-1)).toMatchObject({ status: 422, code: 'config_rejected' });
   }

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { asker } from './control.ts';
 import { guard } from './harness.ts';
 import { endBy, eventually } from './program.ts';
-import { writeConfig } from './reloading.ts';
 import { ownedBy } from './shard-play.ts';
 import { deletedIn, ofKind, renewalsOf } from './simulated-exchange.ts';
 
@@ -17,10 +15,9 @@ test.concurrent('a shard guards markets that it gave away until the handover is 
     keyName: 'shard-0.api-key',
     control: true,
   });
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
   const ask = asker(context, daemon.socket);
   const resize = async (count: number, handoverSeconds: number) => {
-    writeConfig(daemon, JSON.stringify({ ...content, shard: { count, handoverSeconds } }));
+    daemon.configure({ shard: { count, handoverSeconds } });
     const { body } = await ask('/v1/reload');
     return { moved: (body as { moved: string[] }).moved, atMs: await exchange.nowMs() };
   };

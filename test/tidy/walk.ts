@@ -2,9 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asker, controlsOf } from '../process/control.ts';
-import { stageFor } from '../process/harness.ts';
+import { beginGuard, type Scope, stageFor } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
-import { reloadBySignal, writeConfig } from '../process/reloading.ts';
 
 /**
  * Prints the files and functions of src that run in the daemon, phase by phase, and fails where they are more than the
@@ -12,15 +11,15 @@ import { reloadBySignal, writeConfig } from '../process/reloading.ts';
  */
 interface Phase {
   readonly goal: { readonly files: number; readonly functions?: number };
-  readonly play: (ending: Ending) => Promise<Walk>;
+  readonly play: (scope: Scope) => Promise<Walk>;
 }
 
 const PHASES: Readonly<Record<string, Phase>> = {
   renewing: { goal: { files: 30, functions: 110 }, play: walkRenewing },
   beat: {
     goal: { files: 20 },
-    play: (ending) =>
-      walkAfterRenewal(ending, 'beat', async ({ beat }) => {
+    play: (scope) =>
+      walkAfterRenewal(scope, 'beat', async ({ beat }) => {
         await beat();
         await sleep(AFTERWARDS_MS);
       }),
@@ -28,17 +27,17 @@ const PHASES: Readonly<Record<string, Phase>> = {
   // It changes the timeout of a market, which is renewed at once.
   reload: {
     goal: { files: 35 },
-    play: (ending) =>
-      walkAfterRenewal(ending, 'none', ({ daemon }) => {
-        writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
-        return reloadBySignal(daemon, 'reload-applied');
+    play: (scope) =>
+      walkAfterRenewal(scope, 'none', ({ daemon }) => {
+        daemon.configure({ markets: marketsOf([500]) });
+        return daemon.reloadBySignal('reload-applied');
       }),
   },
   // It deletes a timer.
   stop: {
     goal: { files: 35 },
-    play: (ending) =>
-      walkAfterRenewal(ending, 'none', ({ daemon }) => {
+    play: (scope) =>
+      walkAfterRenewal(scope, 'none', ({ daemon }) => {
         daemon.signal('SIGTERM');
         return daemon.exit(30_000);
       }),
@@ -59,8 +58,6 @@ interface Script {
   }[];
 }
 
-type Ending = Parameters<typeof stageFor>[0];
-
 /** File to what ran in it, each as `name:line`. */
 type Walk = ReadonlyMap<string, readonly string[]>;
 
@@ -80,14 +77,14 @@ function walkOf(scripts: readonly Script[]): Walk {
   return new Map([...walk].toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+const marketsOf = (timeouts: readonly number[]) =>
+  timeouts.map((timeoutSeconds, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
+
 /** A daemon whose walk can be taken, window by window. */
-async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSeconds: readonly number[]) {
-  const stage = stageFor(ending);
-  const exchange = await stage.exchange();
-  const into = join(stage.directory, 'walk');
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: timeoutSeconds.map((seconds, index) => ({ market: `M${index}_USDT`, timeoutSeconds: seconds })),
+async function watchedDaemon(scope: Scope, mode: 'beat' | 'none', timeouts: readonly number[]) {
+  const into = join(stageFor(scope).directory, 'walk');
+  const { daemon } = await beginGuard(scope, {
+    markets: marketsOf(timeouts),
     config: {
       liveness: mode === 'beat' ? { mode, ttlSeconds: 60 } : { mode },
       control: { listen: ['127.0.0.1:0'] },
@@ -100,7 +97,7 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
     cold: true,
   });
   const [address = ''] = await controlsOf(daemon);
-  const ask = asker(ending, address);
+  const ask = asker(scope, address);
   const beat = async () => {
     const { status, text } = await ask('/v1/beat');
     if (status !== 200) throw new Error(`the beat was refused: ${text}`);
@@ -137,8 +134,8 @@ async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSecon
   return { daemon, beat, take, renewal };
 }
 
-async function walkRenewing(ending: Ending): Promise<Walk> {
-  const { take } = await watchedDaemon(ending, 'beat', [10, 12, 15]);
+async function walkRenewing(scope: Scope): Promise<Walk> {
+  const { take } = await watchedDaemon(scope, 'beat', [10, 12, 15]);
   await sleep(SETTLE_MS);
   await take();
   await sleep(RENEWING_MS);
@@ -147,11 +144,11 @@ async function walkRenewing(ending: Ending): Promise<Walk> {
 
 /** What runs in `act` alone: a renewal is over before it, and the next one is far away. */
 async function walkAfterRenewal(
-  ending: Ending,
+  scope: Scope,
   mode: 'beat' | 'none',
   act: (watched: Awaited<ReturnType<typeof watchedDaemon>>) => Promise<unknown>,
 ): Promise<Walk> {
-  const watched = await watchedDaemon(ending, mode, [600]);
+  const watched = await watchedDaemon(scope, mode, [600]);
   await watched.renewal();
   await act(watched);
   return watched.take();
@@ -173,9 +170,9 @@ async function run(names: readonly string[]): Promise<void> {
     if (phase === undefined)
       throw new Error(`unknown phase ${name}; allowed: ${Object.keys(PHASES).join(', ')}`);
     const ends: (() => unknown)[] = [];
-    const ending = { onTestFinished: (end: () => unknown) => void ends.unshift(end) } as Ending;
+    const scope: Scope = { onTestFinished: (end) => void ends.unshift(end) };
     try {
-      if (!report(name, phase.goal, await phase.play(ending))) process.exitCode = 1;
+      if (!report(name, phase.goal, await phase.play(scope))) process.exitCode = 1;
     } finally {
       for (const end of ends) await end();
     }
