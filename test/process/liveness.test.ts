@@ -13,17 +13,8 @@ const TTL_SECONDS = 4;
 const SLACK_MS = 1000;
 const EXCHANGE = { requestLifetimeSeconds: 2, cancellationDelaySeconds: 1 };
 
-/** How a bot's process ends, or stands still. */
+/** How a bot's process ends, or stands still. A clean end is a silence as well: these bots cannot say goodbye. */
 const FATES = { killed: 'SIGKILL', hung: 'SIGSTOP', ended: 'SIGTERM' } as const;
-type Fate = keyof typeof FATES;
-const marketOf = (fate: Fate) => `${fate.toUpperCase()}_USDT`;
-
-type Scene = Awaited<ReturnType<typeof beginGuard>>;
-
-interface Guarded {
-  readonly fate: Fate;
-  readonly signal: (signal: NodeJS.Signals) => void;
-}
 
 const started = (output: () => string) =>
   eventually('the start of a bot', 15_000, () => {
@@ -31,9 +22,10 @@ const started = (output: () => string) =>
     return line === undefined ? null : (JSON.parse(line) as BotLine);
   });
 
+type Scene = Awaited<ReturnType<typeof beginGuard>>;
+
 /** The orders are cancelled inside the bound that the daemon printed, and nothing was renewed for the dead. */
-async function judgeDeath({ exchange, daemon }: Scene, struckAtMs: number, fate: Fate) {
-  const market = marketOf(fate);
+async function judgeDeath({ exchange, daemon }: Scene, market: string, struckAtMs: number) {
   const promise = daemon.logged('promise').find((line) => line.market === market)?.msg ?? '';
   const boundSeconds = Number(/If the bot dies, [^.]* after at most ([\d.]+) s\./.exec(promise)?.[1]);
   expect(boundSeconds, promise).toBe(TTL_SECONDS + 2 + T_SECONDS + 1 + 1);
@@ -48,42 +40,39 @@ async function judgeDeath({ exchange, daemon }: Scene, struckAtMs: number, fate:
   expect(daemon.marketsLogged('suspended')).toContain(market);
 }
 
-/** Lets every bot live for a while, strikes all of them at once, and judges; one that goes on is guarded again. */
-async function strike(scene: Scene, guarded: readonly Guarded[]): Promise<string[]> {
-  const { exchange, daemon } = scene;
-  await eventually('signs of life', 20_000, () => daemon.logged('bot-alive')[guarded.length - 1]);
-  await daemon.ready();
-  await sleep(1500);
-  const struckAtMs = await exchange.nowMs();
-  for (const { fate, signal } of guarded) signal(FATES[fate]);
-  await Promise.all(guarded.map(({ fate }) => judgeDeath(scene, struckAtMs, fate)));
-  const seq = (await exchange.events()).at(-1)?.seq ?? 0;
-  guarded.find(({ fate }) => fate === 'hung')?.signal('SIGCONT');
-  const isNew = (event: { market: string; seq: number }) => event.seq > seq && event.market === 'HUNG_USDT';
-  await exchange.event('timer-armed', 10_000, isNew);
-  return ofKind(await exchange.events(), 'order-cancelled').map(({ market }) => market);
-}
-
 // That a bot which beats loses its orders as well: `first-steps.test.ts`; the child of exec: `exec.test.ts`.
 describe.concurrent('a bot that is killed or hangs loses its orders in time', { timeout: 90_000 }, () => {
-  // A clean end is a silence as well: such a bot cannot say goodbye.
   test.for(['file', 'http'] as const)('where its liveness is shown by %s', async (mode, context) => {
     const file = join(stageFor(context).directory, '{bot}.alive');
     const bots = await Promise.all(
-      (['killed', 'hung', 'ended'] as const).map(async (fate) => {
+      Object.entries(FATES).map(async ([fate, end]) => {
         const how = mode === 'http' ? ['http'] : ['file', file.replace('{bot}', fate)];
         const args = ['test/process/bot.ts', ...how];
         const { signal, output } = startProcess(context, process.execPath, args);
         const { port } = await started(output);
-        return { fate, signal, name: mode === 'http' ? String(port) : fate };
+        const bot = mode === 'http' ? String(port) : fate;
+        return { market: `${fate.toUpperCase()}_USDT`, bot, signal, end };
       }),
     );
     const shown = mode === 'http' ? { url: 'http://127.0.0.1:{bot}/alive' } : { file };
     const scene = await beginGuard(context, {
-      markets: bots.map(({ fate, name }) => ({ market: marketOf(fate), bot: name })),
+      markets: bots.map(({ market, bot }) => ({ market, bot })),
       timeoutSeconds: T_SECONDS,
       config: { exchange: EXCHANGE, liveness: { mode, ttlSeconds: TTL_SECONDS, ...shown } },
     });
-    expect((await strike(scene, bots)).toSorted()).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
+    const { exchange, daemon } = scene;
+    await eventually('signs of life', 20_000, () => daemon.logged('bot-alive')[bots.length - 1]);
+    await daemon.ready();
+    await sleep(1500);
+    const struckAtMs = await exchange.nowMs();
+    for (const { signal, end } of bots) signal(end);
+    await Promise.all(bots.map(({ market }) => judgeDeath(scene, market, struckAtMs)));
+    const seq = (await exchange.events()).at(-1)?.seq ?? 0;
+    // One that goes on is guarded again.
+    bots.find(({ end }) => end === 'SIGSTOP')?.signal('SIGCONT');
+    const isNew = (event: { market: string; seq: number }) => event.seq > seq && event.market === 'HUNG_USDT';
+    await exchange.event('timer-armed', 10_000, isNew);
+    const cancelled = ofKind(await exchange.events(), 'order-cancelled').map(({ market }) => market);
+    expect(cancelled.toSorted()).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
   });
 });
