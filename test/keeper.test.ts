@@ -77,22 +77,6 @@ test('a request that is given up is given up at the port, and its outcome is tak
   expect(failed()).toMatchObject([{ reason: 'timeout' }]);
 });
 
-test('whether a request may be written is asked of the core at that very moment', () => {
-  const liveness = { mode: 'beat', ttlMs: 5000, startupGraceMs: 1000 } as const;
-  const { keeper, calls, run, apply } = createStage({ liveness });
-  keeper.start();
-  expect(calls[0]?.request.mayWrite()).toBe(true);
-  run(1001);
-  expect(calls[0]?.request.mayWrite()).toBe(false);
-  apply(calls[0]);
-  keeper.hear('bot', 'beat', 0);
-  const next = calls.at(-1);
-  expect(next).not.toBe(calls[0]);
-  expect(next?.request.mayWrite()).toBe(true);
-  keeper.hear('bot', 'goodbye', 0);
-  expect(next?.request.mayWrite()).toBe(false);
-});
-
 test('pings go to every address with their time-out, and their outcome reaches the snapshot', () => {
   const { keeper, pings } = createStage({ bases: ['https://one.example', 'https://two.example'] });
   keeper.start();
