@@ -22,6 +22,13 @@ export interface DaemonOptions extends RunOptions {
   readonly control?: boolean;
 }
 
+/** What the status says of a market. */
+interface MarketStatus {
+  readonly market: string;
+  readonly survivesSeconds: number;
+  readonly renewEverySeconds: number;
+}
+
 /** One line of the log. */
 export interface LogLine {
   readonly level: string;
@@ -128,6 +135,11 @@ function observe(program: Program) {
     /** The sum of all series of a metric whose labels contain these. */
     metric: async (name: string, labels: Readonly<Record<string, string>> = {}) =>
       sumOf((await get('/metrics')).body, name, labels),
+    /** The markets that it guards, by its status. */
+    async markets() {
+      const { body } = await get('/api/v1/status');
+      return (JSON.parse(body) as { readonly markets: readonly MarketStatus[] }).markets;
+    },
     /** Resolves once `/readyz` answers 200. */
     async ready(withinMs = 15_000): Promise<void> {
       const isReady = async () => (await get('/readyz')).status === 200;

@@ -146,12 +146,6 @@ test('nothing fires in an outage of 6.5 s that uses up a small budget, with time
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
-/** What the status says of a market. */
-interface Seen {
-  readonly survivesSeconds: number;
-  readonly renewEverySeconds: number;
-}
-
 test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,
 }, async (context) => {
@@ -167,8 +161,6 @@ test('the bounds and the budget of a stop are said for the answers that are meas
   expect(stopWarnings().map(({ msg }) => msg)).toEqual([
     expect.stringContaining('takes 6 s; 5 s leave timers armed'),
   ]);
-  const seen = async () =>
-    (JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: readonly Seen[] }).markets;
   /** The bound that the log promised last, in seconds, once the status has it as well. */
   const inForce = async () => {
     const bounds = daemon
@@ -177,7 +169,7 @@ test('the bounds and the budget of a stop are said for the answers that are meas
         ({ msg }) => /^From now on an outage of the exchange shorter than ([\d.]+) s/.exec(msg)?.[1] ?? [],
       );
     const said = Number(bounds.at(-1));
-    const least = Math.min(...(await seen()).map(({ survivesSeconds }) => survivesSeconds));
+    const least = Math.min(...(await daemon.markets()).map(({ survivesSeconds }) => survivesSeconds));
     return Math.abs(said - least) < 0.01 * least ? said : null;
   };
   const quick = await eventually('the bound of quick answers', 20_000, inForce);
@@ -191,7 +183,7 @@ test('the bounds and the budget of a stop are said for the answers that are meas
   expect(stopWarnings().length).toBeGreaterThan(1);
 
   // What is promised is what is done: no market waits longer for its renewal than the period that the bound holds for.
-  const [first] = await seen();
+  const [first] = await daemon.markets();
   const gapMs = await longestGapDuring(exchange, ['M0_USDT'], () => sleep(7000));
   expect(gapMs).toBeLessThan((first?.renewEverySeconds ?? 0) * 1000 * 1.3);
 });

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { asker } from './control.ts';
 import { guard } from './harness.ts';
 import { endBy, eventually } from './program.ts';
-import { ownedBy } from './shard-play.ts';
 import { deletedIn, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 // Fleets that grow and shrink are played in the simulation, and as processes in `test/ops/shards-rolling-update.test.ts`.
@@ -28,7 +27,7 @@ test.concurrent('a shard guards markets that it gave away until the handover is 
   const { moved, atMs } = await resize(2, 2);
   const kept = names.filter((name) => !moved.includes(name));
   expect(Math.min(moved.length, kept.length)).toBeGreaterThan(0);
-  expect([...(await ownedBy(daemon))].toSorted()).toEqual(names);
+  expect((await daemon.markets()).map(({ market }) => market).toSorted()).toEqual(names);
   await eventually('the end of the handover', 20_000, async () => {
     const how = { how: 'handed_off' };
     return (await daemon.metric('killswitch_markets_removed_total', how)) === moved.length;
