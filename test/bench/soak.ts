@@ -2,13 +2,15 @@ import { appendFileSync, readdirSync, readFileSync, renameSync, writeFileSync } 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Fault } from '../../src/simulator/faults.ts';
+import { sumOf } from '../process/daemon.ts';
 import { eventually } from '../process/program.ts';
 import { exchangeAt } from '../process/simulated-exchange.ts';
 import type { ProbeAnswer } from './probe.ts';
 import { kill, messageOf, startNode } from './processes.ts';
+import { marketNames } from './protocol.ts';
 import { type Rig, withRig } from './rig.ts';
 import { type Judged, judgeFlat, LEAST_SAMPLES, type Sample } from './slope.ts';
-import { configOf, startDaemon } from './subject.ts';
+import { startDaemon } from './subject.ts';
 
 type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
@@ -66,17 +68,10 @@ async function startSimulated(rig: Rig) {
 
 /** Writes the configuration with fewer or all markets, in one piece, and has it read. */
 function reload(daemon: Daemon, markets: number): void {
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: string[] };
-  const all = configOf({ url: '', markets }, '', '') as { markets: string[] };
-  writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...content, markets: all.markets }));
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
+  writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...content, markets: marketNames(markets) }));
   renameSync(`${daemon.configFile}.new`, daemon.configFile);
   daemon.running.child.kill('SIGHUP');
-}
-
-/** The sum of all series of a metric. */
-function sumOf(page: string, name: string): number {
-  const series = page.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'));
-  return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
 }
 
 /** The least of a few looks: a page that is being sent, or requests on their way, are held for a moment only. */

@@ -132,8 +132,7 @@ function observe(program: Program) {
         .sort(),
     web,
     get,
-    /** The sum of all series of a metric whose labels contain these. */
-    metric: async (name: string, labels: Readonly<Record<string, string>> = {}) =>
+    metric: async (name: string, labels?: Readonly<Record<string, string>>) =>
       sumOf((await get('/metrics')).body, name, labels),
     /** The markets that it guards, by its status. */
     async markets() {
@@ -153,7 +152,8 @@ function logText(program: Program): string {
   return program.stdout() + program.stderr();
 }
 
-function sumOf(page: string, name: string, labels: Readonly<Record<string, string>>): number {
+/** The sum of all series of a metric on a page whose labels contain these. */
+export function sumOf(page: string, name: string, labels: Readonly<Record<string, string>> = {}): number {
   const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
   return page
     .split('\n')
