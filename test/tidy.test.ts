@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { read } from './docs/documents.ts';
 import { VARIABLE_NAMES } from './docs/schema-tables.ts';
+import { ROOT } from './process/program.ts';
 import { IMPORTERS, linesOf, SINGLE_CASES } from './tidy/lint-cases.ts';
-import { type Finding, lint, ROOT } from './tidy/lint-sandbox.ts';
+import { type Finding, lint } from './tidy/lint-sandbox.ts';
 
 /** What is or will be in the repository: tracked, or new and not ignored. */
 const PATHS: readonly string[] = execFileSync(
@@ -15,7 +17,6 @@ const PATHS: readonly string[] = execFileSync(
   .split('\0')
   .filter((path) => path !== '' && existsSync(join(ROOT, path)));
 
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const inFolder = (...folders: readonly string[]): string[] =>
   PATHS.filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
 const foldersOf = (path: string): string[] => path.split('/').slice(0, -1);

@@ -1,12 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { read, write } from '../docs/documents.ts';
 import { table } from '../docs/markdown.ts';
 import { figures, type Report, ratioOf, SUBJECTS, type SubjectName, spreadOf } from './book.ts';
 import { FLEET_SIZES } from './fleets.ts';
 import { drawCosts, drawSlack } from './picture.ts';
 import { judgeTargets } from './targets.ts';
 
-const DOCS = join(import.meta.dirname, '../../docs');
 const MARKS = /(<!-- measured: begin -->\n)[^]*?(\n<!-- measured: end -->)/;
 const PICTURES = `![CPU and memory over the number of markets](images/cost-of-growth.svg)
 
@@ -14,12 +12,12 @@ const PICTURES = `![CPU and memory over the number of markets](images/cost-of-gr
 
 /** Puts tables and pictures where docs/performance.md has its marks. */
 export function writeDocuments(report: Report): void {
-  const file = join(DOCS, 'performance.md');
+  const file = 'docs/performance.md';
   const tables = `\n${renderReport(report)}\n\n${PICTURES}\n`;
   const measured = (_: string, begin: string, end: string) => `${begin}${tables}${end}`;
-  writeFileSync(file, readFileSync(file, 'utf8').replace(MARKS, measured));
-  writeFileSync(join(DOCS, 'images/cost-of-growth.svg'), drawCosts(report.rows));
-  writeFileSync(join(DOCS, 'images/slack-over-answer-time.svg'), drawSlack(report.rows));
+  write(file, read(file).replace(MARKS, measured));
+  write('docs/images/cost-of-growth.svg', drawCosts(report.rows));
+  write('docs/images/slack-over-answer-time.svg', drawSlack(report.rows));
 }
 
 /** The report as Markdown. */

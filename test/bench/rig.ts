@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CCXT, npmInstall } from '../ops/npm-install.ts';
-import { eventually } from '../process/program.ts';
+import { eventually, ROOT } from '../process/program.ts';
 import { type Cores, pinCores } from './machine.ts';
 import { endAll, kill, messageOf, startNode } from './processes.ts';
 import type { Ask, ExchangeOptions, Seen } from './protocol.ts';
@@ -33,7 +33,6 @@ export interface Exchange {
 const ANSWER_MS = 20;
 const ARMED_WITHIN_MS = 120_000;
 const EXCHANGE = join(import.meta.dirname, 'exchange.ts');
-const ROOT = join(import.meta.dirname, '../..');
 /** A terminal that is closed ends the bench as Ctrl-C does; a daemon would take the same signal for a reload. */
 const ENDING = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 

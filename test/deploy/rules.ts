@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-
-const ROOT = join(import.meta.dirname, '..', '..');
+import { read } from '../docs/documents.ts';
+import { ROOT } from '../process/program.ts';
 
 export const RULES = 'prometheus/killswitchd.rules.yaml';
 
@@ -25,7 +24,7 @@ export interface RuleFile {
 /** The absolute path of a file of the operations kit. */
 export const deployed = (path: string): string => join(ROOT, 'deploy', path);
 
-export const readDeployed = (path: string): string => readFileSync(deployed(path), 'utf8');
+export const readDeployed = (path: string): string => read(`deploy/${path}`);
 
 export function rulesOf(path: string): readonly (Alert | Recording)[] {
   return (parse(readDeployed(path)) as RuleFile).groups.flatMap(({ rules }) => rules);

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-
-const ROOT = join(import.meta.dirname, '..', '..');
+import { ROOT } from '../process/program.ts';
 
 /** Path of every document, from the root of the repository. */
 export const DOCUMENTS: readonly string[] = [
@@ -12,6 +11,7 @@ export const DOCUMENTS: readonly string[] = [
   'deploy/README.md',
 ];
 
+/** A file of the repository, by its path from the root. */
 export const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 export const write = (path: string, content: string): void => writeFileSync(join(ROOT, path), content);

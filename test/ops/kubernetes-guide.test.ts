@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync }
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { read } from '../docs/documents.ts';
 import { ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import {
@@ -22,7 +23,7 @@ import { scratch } from './scratch.ts';
 import { misfits } from './upstream-types.ts';
 
 const directory = scratch('guide');
-const guide = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
+const guide = read('deploy/README.md');
 const run = (program: string, ...args: readonly string[]) =>
   execFileSync(program, args, { encoding: 'utf8', cwd: ROOT, stdio: 'pipe' });
 /** What the program of this repository says. */
@@ -97,7 +98,7 @@ const secretsRead = (manifests: readonly Manifest[], pod: string): string[] =>
 it('image: builds with arguments that the Dockerfile has, and runs what is in it', () => {
   const asked = follow([commandsUnder('## Image').join('\n').replace('$(git rev-parse HEAD)', 'abc')]);
   const { calls } = asked;
-  const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+  const dockerfile = read('Dockerfile');
   const section = guide.slice(guide.indexOf('\n## Image\n'), guide.indexOf('\n## Kubernetes\n'));
   const { program } = imageDefaults();
   expect(behind(asked, '--build-arg')).toEqual(['REVISION=abc']);

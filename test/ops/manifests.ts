@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IContainer } from 'kubernetes-models/v1/Container';
 import type { IPodSpec } from 'kubernetes-models/v1/PodSpec';
 import type { IProbe } from 'kubernetes-models/v1/Probe';
 import type { IVolume } from 'kubernetes-models/v1/Volume';
 import { parseAllDocuments } from 'yaml';
+import { read } from '../docs/documents.ts';
 import { ROOT } from '../process/program.ts';
 
 export const KUBERNETES = join(ROOT, 'deploy/kubernetes');
-export const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-  version: string;
-};
+export const { version: VERSION } = JSON.parse(read('package.json')) as { version: string };
 
 export type Labels = Readonly<Record<string, string>>;
 type Quantities = Readonly<Record<string, string | number>>;
@@ -104,7 +102,7 @@ export function environmentOf({ env = [] }: ContainerSpec, podName: string): Rec
 
 /** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
 export function imageDefaults() {
-  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replaceAll(/\\\n\s*/g, '');
+  const text = read('Dockerfile').replaceAll(/\\\n\s*/g, '');
   const list = (instruction: string) =>
     JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(text)?.[1] ?? '[]') as string[];
   const variables = /^ENV (.*)$/m.exec(text)?.[1] ?? '';

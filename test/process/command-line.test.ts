@@ -1,17 +1,16 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { startProcess } from '../liveness/started.ts';
 import { writeFiles } from './daemon.ts';
 import { guard, stageFor } from './harness.ts';
-import { eventually, MAIN, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, sleep } from './program.ts';
 import { ofKind } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
-
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
   test('when the address of its status page is taken, as by the daemon that already runs, called killswitchd, in which SIGUSR1 opens no debugger', async (context) => {

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { read } from '../docs/documents.ts';
 import { startProcess } from '../liveness/started.ts';
 import { runs } from './exec-play.ts';
 import { endBy, eventually, MAIN, ROOT, runProgram, sleep } from './program.ts';
@@ -77,7 +77,7 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
 test.concurrent('npm start arms three timers, renews them, cancels nothing, and Ctrl-C ends the bot and takes them back within 3 s', {
   timeout: 60_000,
 }, async (context) => {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  const { scripts } = JSON.parse(read('package.json')) as {
     scripts: { start: string };
   };
   const path = [join(ROOT, 'node_modules', '.bin'), process.env['PATH'] ?? ''].join(delimiter);

@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-
-export const ROOT = join(import.meta.dirname, '../..');
+import { ROOT } from '../process/program.ts';
 
 /** One place that the linter reported: `rule` as the linter writes it (`eslint(no-console)`), `line` counted from 1. */
 export interface Finding {

@@ -1,7 +1,9 @@
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT, reportOf } from './lint-sandbox.ts';
+import { read } from '../docs/documents.ts';
+import { ROOT } from '../process/program.ts';
+import { reportOf } from './lint-sandbox.ts';
 
 /** Lines of TypeScript that a folder of src may have. */
 const FOLDERS: Readonly<Record<string, number>> = {
@@ -20,7 +22,7 @@ const FOLDERS: Readonly<Record<string, number>> = {
 
 type Row = readonly [what: string, found: number, allowed: number];
 
-const linesOf = (path: string) => readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1;
+const linesOf = (path: string) => read(path).split('\n').length - 1;
 const filesIn = (pattern: string) => globSync(pattern, { cwd: ROOT });
 const sum = (paths: readonly string[]) => paths.reduce((lines, path) => lines + linesOf(path), 0);
 
