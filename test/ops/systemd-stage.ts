@@ -1,8 +1,8 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { folderFor } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
-import { eventually, ROOT } from '../process/program.ts';
+import { eventually } from '../process/program.ts';
 import { eventsIn } from '../process/simulated-exchange.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
@@ -20,7 +20,7 @@ export type Installed = Awaited<ReturnType<typeof installed>>;
  */
 export async function installed(scope: Scope) {
   const host = await bootDebian(scope);
-  await install(host);
+  await install(host, cloneTo(folderFor(scope)));
   /** A property of a unit, as `systemctl show` has it. */
   const show = (property: string, unit = DAEMON) => host.must(`systemctl show -P ${property} ${unit}`);
   /** Waits for a status line. */
@@ -76,17 +76,9 @@ export async function installed(scope: Scope) {
   };
 }
 
-async function install(host: DebianHost): Promise<void> {
-  const clone = mkdtempSync(join(tmpdir(), 'killswitchd-clone-'));
-  try {
-    cloneTo(clone, ROOT);
-    for (const commands of commandsUnder('### Build')) {
-      await runHere('bash', ['-euc', commands], clone);
-    }
-    copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
-  } finally {
-    rmSync(clone, { recursive: true, force: true });
-  }
+async function install(host: DebianHost, clone: string): Promise<void> {
+  for (const commands of commandsUnder('### Build')) await runHere('bash', ['-euc', commands], clone);
+  copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
   for (const commands of commandsUnder('### Install')) await host.must(`cd /srv\n${commands}`);
 }
 

@@ -373,7 +373,7 @@ describe('the guide', () => {
 
   test('has Debian’s Prometheus and Alertmanager watch the daemon, each at its own port', async () => {
     await bring(host, 'prometheus', 'prometheus-alertmanager');
-    cloneTo(join(host.root, 'srv/repository'), ROOT);
+    cloneTo(join(host.root, 'srv/repository'));
     await host.must(`useradd --system --user-group --home-dir /var/lib/prometheus prometheus
       chown -R prometheus:prometheus /var/lib/prometheus
       systemctl daemon-reload
