@@ -143,13 +143,13 @@ test('the ccxt bot in Node quotes at the simulated exchange while it is armed, a
   timeout: 3 * MINUTES_MS,
 }, async (context) => {
   const stage = stageFor(context);
-  const control = `unix:${join(stage.directory, 'control.sock')}`;
   const exchange = await stage.exchangeProcess(['--profile', 'live']);
   await exchange.addKeys({ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] });
-  await stage.daemon({
+  const { socket } = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],
-    config: { liveness: { mode: 'beat', ttlSeconds: 5 }, control: { listen: [control] } },
+    control: true,
+    config: { liveness: { mode: 'beat', ttlSeconds: 5 } },
   });
   const [program = ''] = recipe('ccxt in Node', 'js');
   const made = /^const exchange = .*$/m;
@@ -163,7 +163,7 @@ test('the ccxt bot in Node quotes at the simulated exchange while it is armed, a
   const redirected = program.replace(made, (line) => `${line}\n${redirect}`);
   writeFileSync(file, redirected);
   const bot = startProcess(context, process.execPath, [file], {
-    KILLSWITCHD_CONTROL: control,
+    KILLSWITCHD_CONTROL: socket,
     BOT_API_KEY: 'bot-key',
     BOT_API_SECRET: 'bot-secret',
   });

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { DOCUMENTS, isThere, read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
-import { stageFor } from '../process/harness.ts';
+import { beginGuard } from '../process/harness.ts';
 import { MAIN, ROOT } from '../process/program.ts';
 
 const run = promisify(execFile);
@@ -72,18 +72,16 @@ test.for(HERE.map(({ path, text }) => [`${path}: ${text.split('\n')[0]}`, text] 
   '%s',
   { timeout: 120_000 },
   async ([, text], context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const socket = join(stage.directory, 'control.sock');
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
+    const { stage, exchange, daemon } = await beginGuard(context, {
       markets: [{ market: 'BTC_USDT', bot: 'maker' }],
-      config: { liveness: { mode: 'beat' }, control: { listen: [`unix:${socket}`] } },
+      timeoutSeconds: 60,
+      control: true,
+      config: { liveness: { mode: 'beat' } },
     });
     const web = await daemon.web();
     const folder = folderOf(stage.directory, exchange.url);
     const adapted = SHORTER.reduce((left, [pattern, by]) => left.replace(pattern, by), text)
-      .replaceAll('/run/killswitchd/control.sock', socket)
+      .replaceAll('/run/killswitchd/control.sock', daemon.socket.replace('unix:', ''))
       .replaceAll('/run/secrets/', `${folder}/`)
       .replaceAll('--listen 127.0.0.1:17480', '--listen 127.0.0.1:0')
       .replaceAll('http://127.0.0.1:17480', exchange.url)

@@ -301,11 +301,8 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     const { daemon, exchange } = await begin(context, {
       bot: ['sh', '-c', `'${node}' '${script}' beat & sleep 3; exit 1`],
       env: stubborn,
-      config: {
-        liveness: { mode: 'beat', ttlSeconds: 2 },
-        control: { listen: [`unix:${join(stageFor(context).directory, 'control.sock')}`] },
-        shutdown: { budgetSeconds: 5 },
-      },
+      control: true,
+      config: { liveness: { mode: 'beat', ttlSeconds: 2 }, shutdown: { budgetSeconds: 5 } },
     });
     await eventually('what it left', 15_000, () => daemon.logged('process-left-behind')[0]);
     daemon.signal('SIGTERM');

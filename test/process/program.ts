@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** The folder that the program is started in, as `npm start` does. */
@@ -39,12 +40,8 @@ export interface Exit {
 /** The real program as a process of its own. */
 export type Program = ReturnType<typeof runProgram>;
 
-/** Waits `ms`; the tests judge by the exchange's event log, not by when they wake up. */
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-}
+/** The tests judge by the exchange's event log, not by when they wake up. */
+export { sleep };
 
 /** Asks `probe` until it gives something; rejects after `withinMs`. */
 export async function eventually<T extends NonNullable<unknown>>(

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
-import { asker, controlsOf } from './control.ts';
+import { asker } from './control.ts';
 import { beginGuard, guard, stageFor } from './harness.ts';
 import { endBy, eventually, said, sleep } from './program.ts';
 import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
@@ -84,7 +84,7 @@ test.concurrent('a reload puts the key of its files in force, also where that is
   timeout: 60_000,
 }, async (context) => {
   const { exchange, daemon } = await guard(context, { markets: MARKETS, control: true });
-  const ask = asker(context, (await controlsOf(daemon))[0] ?? '');
+  const ask = asker(context, daemon.socket);
   const other = { key: 'key-of-another-account', secret: DEMO.secret, account: 'other' };
   await exchange.addKeys(other);
   await exchange.addFaults({ ...UNAUTHORISED, match: { key: DEMO.key } });
