@@ -227,26 +227,18 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     await exchange.event('order-cancelled', 8000);
   });
 
-  test.for([
-    ['an error that nobody catches', 'throw'],
-    ['a promise that nobody handles', 'reject'],
-  ] as const)(
-    'that fails itself by %s leaves the bot running, says so, and deletes nothing',
-    async ([, kind], context) => {
-      const { daemon, exchange, pid } = await begin(context, {
-        canSabotage: true,
-        env: { BOT_OUTLIVES: '1' },
-      });
-      daemon.sabotage({ kind });
-      await eventually('the end of exec', 10_000, () => daemon.hasExited());
-      expect(runs(pid)).toBe(true);
-      const msg = expect.stringContaining(`The bot (process ${pid}) goes on without protection: stop it.`);
-      expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal', msg }]);
-      process.kill(pid, 'SIGKILL');
-      expect(await daemon.exit()).toMatchObject({ code: 70 });
-      await fired(exchange);
-    },
-  );
+  // That a promise which nobody handles is such an error as well: `stop.test.ts`.
+  test('that fails by an error which nobody catches leaves the bot running, says so, and deletes nothing', async (context) => {
+    const { daemon, exchange, pid } = await begin(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
+    daemon.sabotage({ kind: 'throw' });
+    await eventually('the end of exec', 10_000, () => daemon.hasExited());
+    expect(runs(pid)).toBe(true);
+    const msg = expect.stringContaining(`The bot (process ${pid}) goes on without protection: stop it.`);
+    expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal', msg }]);
+    process.kill(pid, 'SIGKILL');
+    expect(await daemon.exit()).toMatchObject({ code: 70 });
+    await fired(exchange);
+  });
 
   test('leaves the Ctrl-C of a terminal to the terminal: the bot gets it once', async (context) => {
     const flags = ['--embedded-exchange', '--markets', MARKET, '--web-listen', '127.0.0.1:0'];
