@@ -11,44 +11,56 @@ import { eventually, ROOT, sleep } from '../process/program.ts';
  */
 interface Phase {
   readonly goal: { readonly files: number; readonly functions?: number };
-  readonly play: (scope: Scope) => Promise<Walk>;
+  readonly mode: 'beat' | 'none';
+  /** Of each market, in seconds. The next renewal of one with 600 s comes 10 s after the last. */
+  readonly timeouts: readonly number[];
+  /** How long before it nothing is counted; a renewal was over then. */
+  readonly settleMs: number;
+  readonly act: (watched: Watched) => Promise<unknown>;
 }
+type Watched = Awaited<ReturnType<typeof watchedDaemon>>;
+
+/** Until a beat has been taken in. */
+const AFTERWARDS_MS = 300;
+const ALONE = { mode: 'none', timeouts: [600], settleMs: AFTERWARDS_MS } as const;
 
 const PHASES: Readonly<Record<string, Phase>> = {
-  renewing: { goal: { files: 30, functions: 110 }, play: walkRenewing },
+  renewing: {
+    goal: { files: 30, functions: 110 },
+    mode: 'beat',
+    timeouts: [10, 12, 15],
+    // Long enough for what a scrape, a start and its first renewals leave behind to be over.
+    settleMs: 15_000,
+    act: () => sleep(15_000),
+  },
   beat: {
+    ...ALONE,
     goal: { files: 20 },
-    play: (scope) =>
-      walkAfterRenewal(scope, 'beat', async ({ beat }) => {
-        await beat();
-        await sleep(AFTERWARDS_MS);
-      }),
+    mode: 'beat',
+    async act({ beat }) {
+      await beat();
+      await sleep(AFTERWARDS_MS);
+    },
   },
   // It changes the timeout of a market, which is renewed at once.
   reload: {
+    ...ALONE,
     goal: { files: 35 },
-    play: (scope) =>
-      walkAfterRenewal(scope, 'none', ({ daemon }) => {
-        daemon.configure({ markets: marketsOf([500]) });
-        return daemon.reloadBySignal('reload-applied');
-      }),
+    act({ daemon }) {
+      daemon.configure({ markets: marketsOf([500]) });
+      return daemon.reloadBySignal('reload-applied');
+    },
   },
   // It deletes a timer.
   stop: {
+    ...ALONE,
     goal: { files: 35 },
-    play: (scope) =>
-      walkAfterRenewal(scope, 'none', ({ daemon }) => {
-        daemon.signal('SIGTERM');
-        return daemon.exit(30_000);
-      }),
+    act({ daemon }) {
+      daemon.signal('SIGTERM');
+      return daemon.exit(30_000);
+    },
   },
 };
-
-/** Long enough for what a scrape, a start and its first renewals leave behind to be over. */
-const SETTLE_MS = 15_000;
-const RENEWING_MS = 15_000;
-/** Until a beat has been taken in. */
-const AFTERWARDS_MS = 300;
 
 interface Script {
   readonly url: string;
@@ -81,7 +93,7 @@ const marketsOf = (timeouts: readonly number[]) =>
   timeouts.map((timeoutSeconds, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
 
 /** A daemon whose walk can be taken, window by window. */
-async function watchedDaemon(scope: Scope, mode: 'beat' | 'none', timeouts: readonly number[]) {
+async function watchedDaemon(scope: Scope, mode: Phase['mode'], timeouts: readonly number[]) {
   const into = join(stageFor(scope).directory, 'walk');
   const { daemon } = await beginGuard(scope, {
     markets: marketsOf(timeouts),
@@ -120,12 +132,9 @@ async function watchedDaemon(scope: Scope, mode: 'beat' | 'none', timeouts: read
     return walkOf(result);
   };
   const renewals = () => daemon.metric('killswitch_renewals_total');
-  /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
   const renewal = async () => {
     const before = await renewals();
     await eventually('a renewal', 15_000, async () => (await renewals()) > before);
-    await sleep(AFTERWARDS_MS);
-    await take();
   };
   // The second beat loads and compiles nothing any more.
   if (mode === 'beat') await beat();
@@ -134,22 +143,11 @@ async function watchedDaemon(scope: Scope, mode: 'beat' | 'none', timeouts: read
   return { daemon, beat, take, renewal };
 }
 
-async function walkRenewing(scope: Scope): Promise<Walk> {
-  const { take } = await watchedDaemon(scope, 'beat', [10, 12, 15]);
-  await sleep(SETTLE_MS);
-  await take();
-  await sleep(RENEWING_MS);
-  return take();
-}
-
-/** What runs in `act` alone: a renewal is over before it, and the next one is far away. */
-async function walkAfterRenewal(
-  scope: Scope,
-  mode: 'beat' | 'none',
-  act: (watched: Awaited<ReturnType<typeof watchedDaemon>>) => Promise<unknown>,
-): Promise<Walk> {
-  const watched = await watchedDaemon(scope, mode, [600]);
+async function play(scope: Scope, { mode, timeouts, settleMs, act }: Phase): Promise<Walk> {
+  const watched = await watchedDaemon(scope, mode, timeouts);
   await watched.renewal();
+  await sleep(settleMs);
+  await watched.take();
   await act(watched);
   return watched.take();
 }
@@ -172,7 +170,7 @@ async function run(names: readonly string[]): Promise<void> {
     const ends: (() => unknown)[] = [];
     const scope: Scope = { onTestFinished: (end) => void ends.unshift(end) };
     try {
-      if (!report(name, phase.goal, await phase.play(scope))) process.exitCode = 1;
+      if (!report(name, phase.goal, await play(scope, phase))) process.exitCode = 1;
     } finally {
       for (const end of ends) await end();
     }
