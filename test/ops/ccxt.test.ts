@@ -8,7 +8,7 @@ import { startExchange } from '../../src/library/simulator.ts';
 import type { SimulatedServer } from '../../src/simulator/server.ts';
 import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
-import { recipe } from '../docs/recipes.ts';
+import { recipe } from '../docs/sections.ts';
 import { startProcess } from '../liveness/started.ts';
 import { stageFor } from '../process/harness.ts';
 import { ROOT } from '../process/program.ts';

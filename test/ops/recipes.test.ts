@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { recipe } from '../docs/recipes.ts';
+import { recipe } from '../docs/sections.ts';
 import { startProcess } from '../liveness/started.ts';
 import { type Stage, stageFor } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';

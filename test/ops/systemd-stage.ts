@@ -1,10 +1,10 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { guideUnder } from '../docs/sections.ts';
 import { folderFor } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
 import { eventually } from '../process/program.ts';
 import { eventsIn } from '../process/simulated-exchange.ts';
-import { commandsUnder } from './deploy-guide.ts';
 import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 
 export const DAEMON = 'killswitchd@main';
@@ -77,9 +77,9 @@ export async function installed(scope: Scope) {
 }
 
 async function install(host: DebianHost, clone: string): Promise<void> {
-  for (const commands of commandsUnder('### Build')) await runHere('bash', ['-euc', commands], clone);
+  for (const commands of guideUnder('### Build')) await runHere('bash', ['-euc', commands], clone);
   copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
-  for (const commands of commandsUnder('### Install')) await host.must(`cd /srv\n${commands}`);
+  for (const commands of guideUnder('### Install')) await host.must(`cd /srv\n${commands}`);
 }
 
 /** Debian packages as they are on this machine, which is of the same release: the host has no network. Nothing runs yet. */

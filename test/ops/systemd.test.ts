@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { guideUnder } from '../docs/sections.ts';
 import { scopeOfBlock } from '../process/harness.ts';
 import { eventually, ROOT, sleep } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
-import { commandsUnder } from './deploy-guide.ts';
 import { cloneTo } from './systemd-host.ts';
 import { ARMED, bring, CONFIG, DAEMON, type Installed, installed } from './systemd-stage.ts';
 
@@ -53,7 +53,7 @@ describe('the units', () => {
 
   test('are installed by the guide, with every file and every unit that they name', async () => {
     const steps = ['Build', 'Install', 'Start', 'Reload', 'Stop', 'Upgrade', 'Roll back'];
-    const guide = steps.flatMap((step) => commandsUnder(`### ${step}`)).join('\n');
+    const guide = steps.flatMap((step) => guideUnder(`### ${step}`)).join('\n');
     const names = readdirSync(FOLDER);
     expect(names.filter((name) => !guide.includes(name))).toEqual([]);
     const units = names.filter((name) => name.endsWith('.service'));
@@ -274,7 +274,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   });
 
   test('stops after the bot where both are stopped', async () => {
-    for (const commands of commandsUnder('### Stop')) await host.must(commands);
+    for (const commands of guideUnder('### Stop')) await host.must(commands);
     expect(await journal('trading-bot')).toMatch(
       // A container's kernel may refuse the write that systemd kills a control group with.
       /goodbye\n(.*Failed to kill control group.*\n)*.*Deactivated successfully\.\n.*Stopped .*$/,
@@ -313,12 +313,12 @@ describe('a daemon that cannot start', () => {
 
 describe('the guide', () => {
   const follow = async (heading: string) => {
-    for (const commands of commandsUnder(heading)) await host.must(`cd /srv\n${commands}`, 90_000);
+    for (const commands of guideUnder(heading)) await host.must(`cd /srv\n${commands}`, 90_000);
   };
 
   test('has a host from nothing to a bot that is guarded', async () => {
     await host.must(`systemctl stop trading-bot ${DAEMON} killswitchd-exchange`);
-    const [start = '', ...checks] = commandsUnder('### Start');
+    const [start = '', ...checks] = guideUnder('### Start');
     const shown = await host.must(start, 90_000);
     expect(shown).toMatch(/Active: active \(running\)[^]*Active: active \(running\)/);
     expect(shown).toMatch(/BTC_USDT +armed/);
@@ -379,8 +379,8 @@ describe('the guide', () => {
       systemctl daemon-reload
       cat > /srv/receiver.mjs <<'END'${RECEIVER}END
       systemd-run --quiet --unit receiver /opt/killswitchd/bin/node /srv/receiver.mjs`);
-    const [install = '', look = ''] = commandsUnder('## Prometheus and Alertmanager');
-    const [silence = ''] = commandsUnder('### How fast, and how quiet');
+    const [install = '', look = ''] = guideUnder('## Prometheus and Alertmanager');
+    const [silence = ''] = guideUnder('### How fast, and how quiet');
     expect(silence).toMatch(/^amtool silence add /);
     const [fetch, ...commands] = install.split('\n');
     expect(fetch).toBe('apt-get install prometheus prometheus-alertmanager');

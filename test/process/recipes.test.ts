@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { recipe } from '../docs/recipes.ts';
+import { recipe } from '../docs/sections.ts';
 import { startProcess } from '../liveness/started.ts';
 import { stageFor } from './harness.ts';
 import { eventually, ROOT } from './program.ts';
