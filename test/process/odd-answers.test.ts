@@ -78,8 +78,7 @@ describe.concurrent('where nonces have a window, a gateway that gives every answ
 });
 
 const SICK = Array.from({ length: 15 }, (_, index) => `SICK${index}_USDT`);
-type Trouble = Fault extends infer F ? (F extends Fault ? Omit<F, 'match'> : never) : never;
-const TROUBLES: readonly Trouble[] = [
+const TROUBLES: readonly Fault[] = [
   { kind: 'hang', mode: 'drop' },
   { kind: 'latency', ms: 1000 },
   { kind: 'stale-nonce' },
@@ -133,7 +132,7 @@ test.concurrent.for(['increasing', 'window'])(
 test('nothing fires in an outage of 6.5 s that uses up a small budget, with timers of 10 s', {
   timeout: 60_000,
 }, async (context) => {
-  const markets = Array.from({ length: 8 }, (_, index) => `M${index}_USDT`);
+  const markets = marketsOf(8);
   // 100 requests in 10 s, of which eight renewals a second need 80.
   const config = { exchange: { nonce: 'window', budgetShare: 0.01 } };
   const { exchange } = await guard(context, { markets, timeoutSeconds: 10, config });
