@@ -41,13 +41,9 @@ export async function createNetwork({ onTestFinished }: Scope, directory: string
   const [near, router, far] = (['near', 'router', 'far'] as const).map(
     (side) => `${side}${process.pid}-${built}`,
   ) as [string, string, string];
-  const ends: (() => void)[] = [];
-  onTestFinished(() => {
-    for (const end of ends.toReversed()) end();
-  });
   for (const name of [near, router, far]) {
     ip('netns', 'add', name);
-    ends.push(() => ip('netns', 'del', name));
+    onTestFinished(() => ip('netns', 'del', name));
     ip('-n', name, 'link', 'set', 'lo', 'up');
   }
   const join2 = (side: string, net: string, to: string) => {
@@ -65,7 +61,7 @@ export async function createNetwork({ onTestFinished }: Scope, directory: string
   // `ip netns exec` puts these files over those of the host.
   const own = `/etc/netns/${near}`;
   mkdirSync(own, { recursive: true });
-  ends.push(() => rmSync(own, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(own, { recursive: true, force: true }));
   writeFileSync(join(own, 'resolv.conf'), `nameserver ${FAR}\nsearch internal\n`);
   const hosts = [`127.0.0.1 localhost`, `${FAR} other ${HOSTED.join(' ').toUpperCase()} # by hand`];
   // As long as a list of hosts that serve advertisements.
@@ -83,13 +79,13 @@ export async function createNetwork({ onTestFinished }: Scope, directory: string
     from.on('close', () => to.destroy()).pipe(to);
     to.on('close', () => from.destroy()).pipe(from);
   }).listen(socket);
-  ends.push(() => void relay.close());
+  onTestFinished(() => void relay.close());
   const how = { address: FAR, silent: SILENT, other: OTHER, exchange: socket, key, certificate };
   const side = spawn('ip', ['netns', 'exec', far, process.execPath, FAR_SIDE], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { ...process.env, FAR_SIDE: JSON.stringify(how) },
   });
-  ends.push(() => void side.kill('SIGKILL'));
+  onTestFinished(() => void side.kill('SIGKILL'));
   const line = () => new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));
   await line();
   const hole = ['-n', router, 'route'];
