@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
 import type { ApiKey } from '../../src/simulator/state.ts';
-import { send, signed } from '../simulator/raw-client.ts';
+import { control } from '../simulator/raw-client.ts';
 import { eventually, type Program, said } from './program.ts';
 
 export const DEMO = { key: 'demo-key', secret: 'demo-secret' } as const;
@@ -27,23 +27,6 @@ export interface RestingOrder {
   readonly type: 'spot' | 'margin' | 'futures';
 }
 
-async function ask(url: string, init: RequestInit = {}): Promise<unknown> {
-  const answer = await fetch(url, init);
-  if (!answer.ok) throw new Error(`${url}: HTTP ${answer.status}: ${await answer.text()}`);
-  return answer.json();
-}
-
-function json(value: unknown): RequestInit {
-  const headers = { 'content-type': 'application/json' };
-  return { method: 'POST', headers, body: JSON.stringify(value) };
-}
-
-async function armAs(url: string, market: string, timeoutSeconds: number): Promise<void> {
-  const timeout = String(timeoutSeconds);
-  const { status, body } = await send(url, signed({ market, timeout, types: null }, DEMO));
-  if (status !== 200) throw new Error(`${url}: HTTP ${status}: ${body}`);
-}
-
 /** Reads the address off the first line of an exchange that was just started. */
 export async function connectTo(program: Program) {
   const url = await eventually('the address of the exchange', 15_000, () => {
@@ -60,11 +43,16 @@ export async function connectTo(program: Program) {
 
 /** The control endpoints of an exchange; `end` kills it. */
 export function exchangeAt(url: string, end: () => Promise<unknown>) {
+  const ask = async (method: string, path: string, asked?: unknown): Promise<unknown> => {
+    const { status, value } = await control(url, method, `/simulator/${path}`, asked);
+    if (status >= 300) throw new Error(`${method} ${path}: HTTP ${status}: ${JSON.stringify(value)}`);
+    return value;
+  };
   let known: Events = [];
   /** What is known already is not asked for again; `waitMs`: waits so long for something new. */
   const events = async (waitMs = 0): Promise<Events> => {
     const seq = known.at(-1)?.seq ?? 0;
-    const later = (await ask(`${url}/simulator/events?since=${seq}&wait=${waitMs}`)) as Events;
+    const later = (await ask('GET', `events?since=${seq}&wait=${waitMs}`)) as Events;
     const last = known.at(-1)?.seq ?? 0;
     known = [...known, ...later.filter((event) => event.seq > last)];
     return known;
@@ -76,21 +64,14 @@ export function exchangeAt(url: string, end: () => Promise<unknown>) {
     /** Everything that happened so far, oldest first. */
     events: () => events(),
     /** The exchange's clock, Unix milliseconds. */
-    nowMs: async () => ((await ask(`${url}/simulator/state`)) as { nowMs: number }).nowMs,
-    async placeOrders(...orders: readonly RestingOrder[]) {
-      await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
+    nowMs: async () => ((await ask('GET', 'state')) as { nowMs: number }).nowMs,
+    placeOrders(...orders: readonly RestingOrder[]) {
+      const sales = orders.map((order) => ({ ...order, side: 'sell' }));
+      return ask('POST', 'orders', sales);
     },
-    async addKeys(...keys: readonly (Omit<ApiKey, 'account'> & Partial<ApiKey>)[]) {
-      await ask(`${url}/simulator/keys`, json(keys));
-    },
-    async addFaults(...faults: readonly Fault[]) {
-      await ask(`${url}/simulator/faults`, json(faults));
-    },
-    async clearFaults() {
-      await ask(`${url}/simulator/faults`, { method: 'DELETE' });
-    },
-    /** Arms a timer as another program of the same account would. */
-    arm: (market: string, timeoutSeconds: number) => armAs(url, market, timeoutSeconds),
+    addKeys: (...keys: readonly (Omit<ApiKey, 'account'> & Partial<ApiKey>)[]) => ask('POST', 'keys', keys),
+    addFaults: (...faults: readonly Fault[]) => ask('POST', 'faults', faults),
+    clearFaults: () => ask('DELETE', 'faults'),
     /** Resolves with the first event that fits; rejects after `withinMs`. */
     event: <K extends EventKind>(
       kind: K,

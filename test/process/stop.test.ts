@@ -2,6 +2,7 @@ import { chmodSync, copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
+import { send, signed } from '../simulator/raw-client.ts';
 import { begin } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { serve } from './http-server.ts';
@@ -38,7 +39,9 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     await exchange.placeOrders(...MARKETS.map((market) => ({ market, type: 'spot' as const })));
-    await exchange.arm('OTHER_USDT', 600);
+    // As another program of the same account does.
+    const other = signed({ market: 'OTHER_USDT', timeout: '600', types: null });
+    expect(await send(exchange.url, other)).toMatchObject({ status: 200 });
     for (const [policy, renewedBy] of [
       ['keep', 0],
       ['handoff', 1],
