@@ -41,7 +41,7 @@ export function runs(pid: number): boolean {
 }
 
 /** What the bot printed: whole lines, and nothing but its own. */
-export function botLines(program: Program): BotLine[] {
+export function botLines(program: Pick<Program, 'stdout'>): BotLine[] {
   const lines = program.stdout().split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as BotLine);
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
-import type { BotLine } from './bot.ts';
+import { botLines } from './exec-play.ts';
 import { beginGuard, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
@@ -15,12 +15,6 @@ const EXCHANGE = { requestLifetimeSeconds: 2, cancellationDelaySeconds: 1 };
 
 /** How a bot's process ends, or stands still. A clean end is a silence as well: these bots cannot say goodbye. */
 const FATES = { killed: 'SIGKILL', hung: 'SIGSTOP', ended: 'SIGTERM' } as const;
-
-const started = (output: () => string) =>
-  eventually('the start of a bot', 15_000, () => {
-    const [line] = /^\{"bot":"started".*\}$/m.exec(output()) ?? [];
-    return line === undefined ? null : (JSON.parse(line) as BotLine);
-  });
 
 type Scene = Awaited<ReturnType<typeof beginGuard>>;
 
@@ -49,7 +43,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time', { 
         const how = mode === 'http' ? ['http'] : ['file', file.replace('{bot}', fate)];
         const args = ['test/process/bot.ts', ...how];
         const { signal, output } = startProcess(context, process.execPath, args);
-        const { port } = await started(output);
+        const begun = () => botLines({ stdout: output })[0];
+        const { port } = await eventually('the start of a bot', 15_000, begun);
         const bot = mode === 'http' ? String(port) : fate;
         return { market: `${fate.toUpperCase()}_USDT`, bot, signal, end };
       }),
