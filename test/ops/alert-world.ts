@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { HOLDS } from '../../src/core/notice.ts';
 import { BOT_STATES, PURPOSES } from '../../src/telemetry/families.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 import { deployed, RULES } from '../deploy/rules.ts';
+import { folderFor } from '../liveness/started.ts';
 
 /** Seconds between two scrapes, and between two evaluations of the rules. */
 export const STEP_SECONDS = 5;
@@ -172,18 +173,15 @@ export function judge(world: World, expectations: readonly Expectation[]): strin
       exp_samples: samples,
     })),
   };
-  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-rules-'));
+  const rules = { rule_files: [deployed(RULES)], evaluation_interval: interval, tests: [play] };
+  // JSON is YAML.
+  const file = join(folderFor({ onTestFinished }), 'play.json');
+  writeFileSync(file, JSON.stringify(rules));
   try {
-    // JSON is YAML.
-    const file = join(directory, 'play.json');
-    const rules = { rule_files: [deployed(RULES)], evaluation_interval: interval, tests: [play] };
-    writeFileSync(file, JSON.stringify(rules));
     execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe', encoding: 'utf8' });
     return '';
   } catch (error) {
     const { stdout, stderr } = error as { stdout: string; stderr: string };
     return `${stdout}${stderr}`;
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
   }
 }

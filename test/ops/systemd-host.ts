@@ -1,9 +1,9 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { startProcess } from '../liveness/started.ts';
+import { folderFor, startProcess } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
 
@@ -66,7 +66,7 @@ mv "$half" "$release"`;
  * installed. It is shut down and removed where the scope ends. Needs root, and the Debian packages debootstrap and systemd-container.
  */
 export async function bootDebian(scope: Scope) {
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
+  const folder = folderFor(scope);
   const root = join(folder, 'root');
   await runHere('cp', ['-a', await makeSystem(), root]);
   const machine = basename(folder);
@@ -86,7 +86,6 @@ export async function bootDebian(scope: Scope) {
     process.off('exit', kill);
     // A control group is removed from its leaves up.
     spawnSync('find', [...groups, '-depth', '-type', 'd', '-delete']);
-    rmSync(folder, { recursive: true, force: true });
   });
   const ensureUp = () => {
     const { exitCode, signalCode } = container.child;
