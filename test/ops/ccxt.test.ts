@@ -17,7 +17,7 @@ import { scratch } from './scratch.ts';
 
 const MINUTES_MS = 60_000;
 const run = promisify(execFile);
-const folder = scratch('ccxt');
+const folder = scratch();
 let server: SimulatedServer;
 
 beforeAll(async () => {

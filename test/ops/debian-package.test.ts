@@ -34,7 +34,7 @@ shutdown: { policy: handoff, budgetSeconds: 8 }
 web: { listen: ["127.0.0.1:17477"] }
 `;
 
-const folder = scratch('debian');
+const folder = scratch();
 const scope = scopeOfBlock();
 let host: DebianHost;
 let file: string;

@@ -21,7 +21,7 @@ const MARKER = 'marker-of-what-no-layer-may-hold';
 const LEFT_LYING_ABOUT = '.env .npmrc api-secret config.local.yaml deploy/api-key dist/stale.js'.split(' ');
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 
-const directory = scratch('image');
+const directory = scratch();
 let image: Image;
 
 /** The repository as it is checked out, with files that nobody meant to ship. */

@@ -22,7 +22,7 @@ import {
 import { scratch } from './scratch.ts';
 import { misfits } from './upstream-types.ts';
 
-const directory = scratch('guide');
+const directory = scratch();
 const guide = read('deploy/README.md');
 const run = (program: string, ...args: readonly string[]) =>
   execFileSync(program, args, { encoding: 'utf8', cwd: ROOT, stdio: 'pipe' });

@@ -22,7 +22,7 @@ import {
 import { scratch } from './scratch.ts';
 import { misfits } from './upstream-types.ts';
 
-const directory = scratch('manifests');
+const directory = scratch();
 /** What each overlay holds beside its workload. */
 const OVERLAYS = {
   fleet: ['ConfigMap', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],

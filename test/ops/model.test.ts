@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { scratch } from './scratch.ts';
 
-const folder = scratch('model');
+const folder = scratch();
 copyFileSync(join(import.meta.dirname, '../model/killswitch.pml'), join(folder, 'killswitch.pml'));
 
 /** What spin says about the model of one market with these definitions: every state is visited. */

@@ -8,7 +8,7 @@ import { guideUnder } from '../docs/sections.ts';
 import { ROOT } from '../process/program.ts';
 import { scratch } from './scratch.ts';
 
-const directory = scratch('examples');
+const directory = scratch();
 const ALERTMANAGER = deployed('prometheus/alertmanager.yaml');
 const run = (command: string, ...args: readonly string[]): string =>
   execFileSync(command, args, { encoding: 'utf8', stdio: 'pipe' });

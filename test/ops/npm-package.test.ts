@@ -7,7 +7,7 @@ import { codeBlocksOf } from '../docs/markdown.ts';
 import { scratch } from './scratch.ts';
 import { cloneWithPackages, runHere } from './systemd-host.ts';
 
-const folder = scratch('npm');
+const folder = scratch();
 const prefix = join(folder, 'prefix');
 const installed = join(prefix, 'lib/node_modules/killswitchd');
 /** The Node that npm of this machine runs on: not the one that the tests run on. */

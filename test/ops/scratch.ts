@@ -1,11 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { folderFor } from '../liveness/started.ts';
+import { scopeOfBlock } from '../process/harness.ts';
 
 /** A folder of this test file alone, gone when its tests are over. */
-export function scratch(name: string): string {
-  const folder = mkdtempSync(join(tmpdir(), `killswitchd-${name}-`));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
+export const scratch = (): string => folderFor(scopeOfBlock());
