@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { type Asked, asker, controlsOf } from './control.ts';
 import { beginGuard, guard } from './harness.ts';
 import { sleep } from './program.ts';
-import { reloadBySignal, writeConfig } from './reloading.ts';
 import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
@@ -83,9 +81,8 @@ test('300 bots that each keep a connection open are all heard, also where a relo
   const { daemon } = await beginGuard(context, { markets: markets.slice(0, 10), control: true, config });
   await controlsOf(daemon);
   const bots = markets.map(({ bot }) => ({ ask: asker(context, daemon.socket), bot }));
-  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
-  writeConfig(daemon, JSON.stringify({ ...content, markets }));
-  await reloadBySignal(daemon, 'reload-applied');
+  daemon.configure({ markets });
+  await daemon.reloadBySignal('reload-applied');
   for (let beat = 0; beat < 2; beat += 1) {
     const replies = await Promise.allSettled(bots.map(({ ask, bot }) => ask('/v1/beat', { body: { bot } })));
     expect(replies.filter((reply) => reply.status !== 'fulfilled' || reply.value.status !== 200)).toEqual([]);

@@ -314,9 +314,7 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     });
     await eventually('what it left', 15_000, () => daemon.logged('process-left-behind')[0]);
     const { seq } = (await exchange.events()).at(-1) ?? { seq: 0 };
-    const before = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: object[] };
-    const markets = before.markets.map((market) => ({ ...market, bot: 'another' }));
-    writeConfig(daemon, JSON.stringify({ ...before, markets }));
+    daemon.configure({ markets: [{ market: MARKET, bot: 'another', timeoutSeconds: T_SECONDS }] });
     const reload = await run(['reload', '--control', daemon.socket]);
     expect(reload).toMatchObject({ code: 78 });
     expect(reload.err.join('\n')).toContain('the daemon stops: nothing is reloaded any more');
