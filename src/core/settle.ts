@@ -411,6 +411,8 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
 /** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
 function failedAt(state: CoreState, { base, at, market }: Attempt, detail: string, out: Effect[]): void {
   if (at.monoMs < base.lastAnswerMs) return;
+  // Nor does what failed already while others were answered: that market is sick by itself.
+  if ((market.cycleSinceMs ?? at.monoMs) < base.lastAnswerMs - silentMs(state)) return;
   base.failures += 1;
   const several = state.markets.some((other) => other !== market && other.streak > 0);
   if (base.failures >= FAILURES && several) beginOutage(state, base, detail, out);
