@@ -30,7 +30,7 @@ export function register(program: Command, edge: Edge): void {
         return edge.exitNow(obstacle.code);
       }
       const run: Run = {
-        ...createLife('exec', edge, () => describeOrphan(run.bot)),
+        ...createLife('exec', edge, () => describeOrphan(run)),
         bot: null,
         hasEnded: false,
       };
@@ -52,8 +52,11 @@ export function register(program: Command, edge: Edge): void {
 /** `hasEnded`: the bot has; what it left behind may still be there. */
 type Run = Life & { bot: BotProcess | null; hasEnded: boolean };
 
-const describeOrphan = (bot: BotProcess | null) =>
-  bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
+const describeOrphan = ({ bot, hasEnded }: Run) => {
+  if (bot === null) return '';
+  if (hasEnded) return ' What the bot may have left behind goes on without protection: stop it.';
+  return ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
+};
 
 /** Before the bot runs, timers are left to fire: orders may be older. That is no clean stop where it is to delete them. */
 const codeWithoutBot = ({ length }: readonly LeftArmed[], daemon: Daemon) =>
@@ -67,7 +70,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
   let stopsAsked = 0;
   const exitAtOnce = (signal: Signal) => {
     if (run.endStopped()) return;
-    const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
+    const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run)}`;
     run.exitSaying(EXIT.unconfirmed, `killswitchd exec: ${text}`, (logger) =>
       logger.error({ event: 'exit-at-once' }, text),
     );

@@ -107,7 +107,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   'outage-ended': (n, { base }) =>
     `Requests get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${counted(n.attempts, 'attempt')}.`,
   throttled: (n) =>
-    `The exchange asks for fewer requests: renewals are now ${Number(n.factor.toFixed(2))} times as far apart as planned.`,
+    `The exchange asks for fewer requests: renewals are now up to ${Number(n.factor.toFixed(2))} times as far apart as planned.`,
   cadence: (n) =>
     `Cadence: ${n.detail} (room for ${Number(n.capacityPerSecond.toFixed(2))} renewals a second).`,
   stall: (n) =>
