@@ -118,25 +118,24 @@ function createLoop(options: Options, state: CoreState, finish: Finish) {
 /** Carries effects out. What comes of them is fed back, in whatever turn it is known. */
 function createHands(options: Options, state: CoreState, feed: (event: CoreEvent) => void, finish: Finish) {
   const { clock, exchange, observe } = options;
-  /** The requests that are on their way. A list for the reason that `CoreState.attempts` is one. */
-  const underWay: { readonly attempt: number; abort: Cancel }[] = [];
+  /** How the requests that are on their way are given up. */
+  const underWay = new Map<number, Cancel>();
 
   function write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
-    const request = { attempt, abort: () => {} };
-    underWay.push(request);
+    underWay.set(attempt, () => {});
     const signed = () => noteSigned(state, attempt);
     const sync = { ...asked, signed, mayWrite: () => mayWrite(state, attempt, clock.now()) };
-    request.abort = exchange.sync(sync, (outcome) => {
-      const place = underWay.indexOf(request);
-      if (place !== -1) underWay.splice(place, 1);
+    const abort = exchange.sync(sync, (outcome) => {
+      underWay.delete(attempt);
       feed({ kind: 'settled', attempt, outcome });
     });
+    if (underWay.has(attempt)) underWay.set(attempt, abort);
   }
 
   return (effect: Effect): void => {
     if (effect.kind === 'notice') observe(effect.notice, state.now);
     else if (effect.kind === 'write') write(effect);
-    else if (effect.kind === 'abort') underWay.find(({ attempt }) => attempt === effect.attempt)?.abort();
+    else if (effect.kind === 'abort') underWay.get(effect.attempt)?.();
     else if (effect.kind === 'ping') {
       const { base, timeoutMs } = effect;
       exchange.ping(base, timeoutMs, (outcome) =>

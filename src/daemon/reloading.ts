@@ -86,7 +86,7 @@ export function createReloading(daemon: Running) {
       waiting = null;
       supervision?.reloading();
       const report = run(trigger).finally(() => supervision?.reloaded());
-      underWay = report;
+      underWay = report.catch(() => {});
       return report;
     });
     return waiting;

@@ -172,8 +172,11 @@ type Declare = ReturnType<typeof createDeclarer>;
 type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
+/** The notices by their kinds, as an emitter has them. */
+export type Noticed = { [K in Kind]: [notice: Of<K>] };
+
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
-  const notices = new EventEmitter<{ [K in Kind]: [notice: Of<K>] }>();
+  const notices = new EventEmitter<Noticed>();
   const described = <L extends string>(name: Name, labelNames: L[]) => {
     return { name: `killswitch_${name}`, help: MEANING[name], labelNames, registers: [registry] };
   };
