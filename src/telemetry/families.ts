@@ -173,7 +173,7 @@ type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
 /** The notices by their kinds, as an emitter has them. */
-export type Noticed = { [K in Kind]: [notice: Of<K>] };
+type Noticed = { [K in Kind]: [notice: Of<K>] };
 
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
   const notices = new EventEmitter<Noticed>();
