@@ -236,7 +236,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   if (state.phase.kind !== 'running') return;
   const { budgetMs } = state.settings.shutdown;
   const { monoMs } = state.now;
-  // However long all deletes take: those of bots that were heard leave meanwhile, and who is not waited for keeps its timers.
+  // Deletes of bots that were heard leave meanwhile, so that a longer wait costs nothing where deletes take long.
   const deletesMs = budgetMs * SHARE_FOR_DELETES;
   state.phase = {
     kind: 'stopping',

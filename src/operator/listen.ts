@@ -197,7 +197,7 @@ const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
-/** Limits the connections of a listener. Where places run short, each that comes ends the oldest silent one, or idle one. */
+/** Limits the connections of a listener. Near the limit a new connection ends the oldest silent one, else an idle one. */
 function limitConnections(name: ListenerName, server: Server, options: ListenOptions): void {
   const { clock, mostConnections = () => LEAST_CONNECTIONS, onCrowded } = options;
   // The oldest are first.

@@ -260,7 +260,10 @@ describe('api tells failures apart', () => {
 describe('api reads of a configuration file', () => {
   it.each([
     ['', /^killswitchd api: --config or KILLSWITCHD_CONFIG: found an empty text; allowed: /],
-    ['exchange: { baseUrl: ["https://a.example"] }', /:1:13 exchange\.baseUrl: unknown key.*baseUrls\?$/],
+    [
+      'exchange: { baseUrl: ["https://a.example"] }',
+      /:1:13 exchange\.baseUrl: unknown key.*mean baseUrls\?$/,
+    ],
   ])('what is wrong in %j, by its place, or whose name is empty', async (text, says) => {
     const file = text && fileWith(text);
     expect(await api(['ping', '--config', file], { env: {} })).toMatchObject(failingApi(78, says));
