@@ -10,7 +10,8 @@ export interface Running {
   readonly child: ChildProcess;
   readonly startedAt: number;
   readonly log: () => string;
-  readonly ended: Promise<number | null>;
+  /** Its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>;
 }
 
 interface SpawnOptions {
@@ -42,20 +43,28 @@ export function startNode(args: readonly string[], options: SpawnOptions): Runni
   closeSync(log);
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command} could not be started`);
-  const ended = once(child, 'exit').then(([code]) => code as number | null);
+  const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as Awaited<Running['ended']>);
   const running = { pid, child, startedAt, log: () => readFileSync(logFile, 'utf8'), ended };
   started.add(running);
   void ended.then(() => started.delete(running));
   return running;
 }
 
+/** Rejects with its last words once the process has ended. */
+async function mourn({ ended, log }: Running): Promise<never> {
+  const how = await ended;
+  throw new Error(`a process ended (${how}):\n${log().slice(-2000)}`);
+}
+
+/** What is done with a process. Throws where it ends meanwhile. */
+export function whileAlive<T>(running: Running, work: Promise<T>): Promise<T> {
+  return Promise.race([work, mourn(running)]);
+}
+
 /** The next message over the channel of a process. Throws where it ends instead. */
-export async function messageOf<T>({ child, ended, log }: Running): Promise<T> {
-  const end = ended.then(() => {
-    throw new Error(`a process ended:\n${log().slice(-2000)}`);
-  });
-  const [message] = (await Promise.race([once(child, 'message'), end])) as [T];
-  return message;
+export async function messageOf<T>(running: Running): Promise<T> {
+  const [message] = await whileAlive(running, once(running.child, 'message'));
+  return message as T;
 }
 
 /** Ends a process without asking it. */

@@ -4,7 +4,7 @@ import { Client } from 'undici';
 import { freePort } from '../process/program.ts';
 import type { SubjectName } from './book.ts';
 import type { PeerOptions } from './peer.ts';
-import { kill, type Running, startNode } from './processes.ts';
+import { kill, type Running, startNode, whileAlive } from './processes.ts';
 import { marketNames } from './protocol.ts';
 import type { Exchange, Rig } from './rig.ts';
 
@@ -102,7 +102,7 @@ export async function withSubject(
   const subject = await start(rig, exchange, name, fleet);
   try {
     await exchange.allArmed(fleet.markets - (fleet.sick ?? 0));
-    await work(subject);
+    await whileAlive(subject.running, work(subject));
   } finally {
     await kill(subject.running);
   }
