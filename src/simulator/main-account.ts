@@ -124,11 +124,10 @@ export const giveAddress = (which: 'new' | 'newest') => (call: Call) => {
     typeFlaw(asset, type),
   ]);
   if (flaws.length > 0 || network === null) return refuseFields('inner', flaws, profile);
-  const known = recordsOf(data.addresses, account).findLast(
-    (one) => one.ticker === asset.ticker && one.network === network,
-  );
-  const made = isNew || known === undefined ? makeAddress(call, asset, network, type) : known;
-  if (made !== known) {
+  const given = isNew ? [] : recordsOf(data.addresses, account);
+  const known = given.findLast((one) => one.ticker === asset.ticker && one.network === network);
+  const made = known ?? makeAddress(call, asset, network, type);
+  if (known === undefined) {
     data.lastAddress += 1;
     addRecord(data.addresses, account, made.address, made);
     const { memo: _memo, ...event } = made;
