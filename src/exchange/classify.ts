@@ -13,10 +13,13 @@ function isSecond(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
 }
 
+/** It passes a byte order mark over. */
+const UTF_8 = new TextDecoder();
+
 /** The value of a JSON body, or undefined where it is not JSON. */
 function parseBody(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString('utf8')) as unknown;
+    return JSON.parse(UTF_8.decode(body)) as unknown;
   } catch {
     return undefined;
   }
@@ -93,7 +96,9 @@ function describeResponse({ status, headers, body }: WireResponse, value: unknow
   const error = decodeError(value);
   const { message } = error ?? decodePublicError(value) ?? {};
   const type = firstHeader(headers, 'content-type') ?? 'no content type';
-  if (message === undefined) return `HTTP ${status} with ${body.length} bytes of ${type}`;
+  const coding = firstHeader(headers, 'content-encoding');
+  const form = coding === null ? type : `${type} in ${coding}`;
+  if (message === undefined) return `HTTP ${status} with ${body.length} bytes of ${form}`;
   const named = Object.entries(error?.fields ?? {}).map(([name, texts]) => `${name}: ${texts.join(', ')}`);
   return `HTTP ${status}: ${named.length === 0 ? message : `${message} (${named.join('; ')})`}`;
 }

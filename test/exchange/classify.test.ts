@@ -51,6 +51,13 @@ test.each<[string, unknown, string]>([
   expect(classifySync(answer(200, body), DELETE, tidy).kind).toBe(kind);
 });
 
+test('an answer may begin with a byte order mark, and the coding that a gateway put it in is named', () => {
+  expect(arm(answer(200, `\uFEFF${JSON.stringify(TIMER)}`)).kind).toBe('applied');
+  const head = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  const detail = 'HTTP 200 with 4 bytes of application/json in gzip, expected a timer';
+  expect(arm(answer(200, '\u001f\b\b\b', head))).toMatchObject({ kind: 'protocol', detail });
+});
+
 const error = (code: number, message: unknown, errors: unknown = {}) => ({ code, message, errors });
 const TOO_FAR = 'Your nonce is more than 5 seconds lesser than the current nonce.';
 const FIELDS = { market: ['Market is not available.'] };
