@@ -118,16 +118,18 @@ function judgeSuccess(response: WireResponse, value: unknown, asked: Asked): Out
 
 /** Validation and market: what the document says of a request that will be refused again. */
 const LATCHING_CODES: readonly number[] = [30, 31];
+/** With these an error object is the API's, and nothing was carried out. With 412 a second factor is missing. */
+const REFUSED: readonly number[] = [400, 412, 422];
 
 /**
- * A 4xx other than 401, 403 and 429. Codes 30 and 31 with 400 or 422 are the API's refusal of what was asked. Other
- * error objects with these statuses were not carried out either, but say nothing that holds for the next request. Any
- * other 4xx may be a proxy's, and what became of the request behind it is unknown.
+ * A 4xx other than 401, 403 and 429. Codes 30 and 31 are the API's refusal of what was asked. Its other error objects
+ * say nothing that holds for the next request. Any other 4xx may be a proxy's, and what became of the request behind it
+ * is unknown.
  */
 function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, detail: string): Rejection {
   if (error === null) return { kind: 'transient', reason: 'parse', detail, maybeApplied: true };
   const { code, message, fields } = error;
-  const isApi = status === 400 || status === 422;
+  const isApi = REFUSED.includes(status);
   // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
   if (isApi && code === 0 && /\bnonce\b/i.test(message)) return { kind: 'nonce', detail };
   if (isApi && LATCHING_CODES.includes(code)) return { kind: 'refused', code, detail, fields };
@@ -264,9 +266,6 @@ export type Reply<T> =
 
 type Judged = Pick<Operation, 'authentication' | 'effect'>;
 
-/** Precondition failed: with an error object of the API a second factor is missing, and nothing was carried out. */
-const PRECONDITION_FAILED = 412;
-
 /** The API's error object, of either shape, as a refusal after which nothing has changed; null where there is none. */
 function refusalIn(value: unknown, detail: string): Rejection | null {
   const refusal = { kind: 'transient', reason: 'validation', detail, maybeApplied: false } as const;
@@ -296,15 +295,11 @@ function judgeReply<T>(
   // Only a signed request has a nonce that can be stale.
   if (rejection.kind === 'nonce' && authentication !== 'signed') return { kind: 'throttled', detail };
   const isPublicError = authentication === 'none' && decodeError(value) === null;
-  return (isPublicError && (status === 400 || status === 422) ? refusalIn(value, detail) : null) ?? rejection;
+  return (isPublicError && REFUSED.includes(status) ? refusalIn(value, detail) : null) ?? rejection;
 }
 
-function refusalOf(rejection: Rejection, result: WireResult): Rejection {
-  if (rejection.kind === 'unauthorised') return rejection;
-  const { status = null } = result;
-  const lacksFactor = status === PRECONDITION_FAILED && rejection.code !== undefined;
-  const isDone = rejection.kind === 'transient' && lacksFactor ? { maybeApplied: false } : {};
-  return { ...rejection, ...isDone, status };
+function refusalOf(rejection: Rejection, { status }: WireResult): Rejection {
+  return rejection.kind === 'unauthorised' ? rejection : { ...rejection, status: status ?? null };
 }
 
 /**
