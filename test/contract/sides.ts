@@ -4,12 +4,11 @@ import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { createTransport } from '../../src/exchange/transport.ts';
 import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
-import { createSimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
 import type { ExchangeOptions } from '../../src/simulator/state.ts';
 import { openClient } from '../exchange/open.ts';
 import { argumentsOf, type Fields, fieldsOf, SPELLINGS } from '../exchange/samples.ts';
 import { type Sent, signed } from '../simulator/raw-client.ts';
-import { openServer } from '../simulator/trader.ts';
+import { createTrader, openServer } from '../simulator/trader.ts';
 
 /** What came of a request, told alike for both sides. */
 type Outcome =
@@ -82,11 +81,8 @@ export async function openClientSide(options: ExchangeOptions) {
 
 /** Raw requests to an exchange in this process. */
 export function openRawSide(options: ExchangeOptions) {
-  const exchange = createSimulatedExchange(options);
-  const send = (sent: Sent) => {
-    const { status, body } = exchange.handle(sent, Date.now());
-    return { status, value: body === '' ? '' : (JSON.parse(body) as unknown) };
-  };
+  const { exchange, handle } = createTrader(options);
+  const send = (sent: Sent) => handle(sent, Date.now());
   const ask = async (operation: OperationName, fields: Fields = {}): Promise<Outcome> => {
     const { status, value } = send(requestOf(operation, fields));
     if (status < 300) return { kind: 'done', value };
