@@ -38,7 +38,6 @@ export interface CallOptions {
 
 const CALL_OPTIONS = ['signal', 'timeoutMs', 'base', 'accessToken'];
 
-/** One call: what to send, and how to judge what comes back. */
 export interface Call<T> {
   readonly operation: Operation;
   readonly fields: Fields;
@@ -109,7 +108,6 @@ function toError(failure: Rejection, { effect }: Operation): ApiError {
   return new NetworkError(detail, reason, options);
 }
 
-/** One attempt of a call, which is given up at `untilMs` of monotonic time. */
 function attemptOnce<T>(
   { session, clock }: Access,
   { operation, fields, judge, bearer }: Call<T>,

@@ -56,7 +56,6 @@ export function decodeError(value: unknown) {
   return { code: code as number, message, fields };
 }
 
-/** The error object of a public endpoint, or null where the value is none. */
 export function decodePublicError(value: unknown): { message: string; params: unknown[] } | null {
   if (!isRecord(value)) return null;
   const { success, message, params } = value;
@@ -75,11 +74,9 @@ export type Rejection = Exclude<Outcome, Success> & {
   readonly cause?: unknown;
   /** HTTP status of the answer; null where none came. */
   readonly status?: number | null;
-  /** `params` of the error object of a public endpoint. */
   readonly params?: readonly unknown[];
 };
 
-/** What became of a kill-switch request. */
 export type Verdict = Success | Rejection;
 
 /** What was asked of the exchange, to hold the answer against. */
@@ -142,7 +139,6 @@ export function isRefusal({ status, body }: WireResponse): boolean {
   return status < 500 && (decodeError(value) !== null || decodePublicError(value) !== null);
 }
 
-/** True for the statuses that say the request was carried out. */
 function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
@@ -189,7 +185,6 @@ function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: WireFa
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
 
-/** The rejection with every text in it redacted. */
 function redacted(verdict: Rejection, redact: Redact): Rejection {
   const detail = redact(verdict.detail);
   if (verdict.fields === undefined) return { ...verdict, detail };
@@ -254,7 +249,6 @@ export type Decoder<T> = (
   value: unknown,
 ) => { readonly ok: true; readonly value: T } | { readonly ok: false; readonly expected: string };
 
-/** What became of one request of the client. */
 export type Reply<T> =
   | {
       readonly kind: 'answered';

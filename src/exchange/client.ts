@@ -41,17 +41,12 @@ export interface OrderHistoryOptions extends CallOptions {
 }
 
 /**
- * The nine operations of the API document with promises.
+ * The nine operations of the API document. What is given is checked before anything is sent. What comes back is the
+ * exchange's own reply under the names of the document, with fields that the document does not know; only a kill-switch
+ * timer is reduced to its four fields.
  *
- * What is given is written in camelCase and checked before anything is sent: an ArgumentError names the argument, what
- * was found and what is allowed. What comes back is the exchange's own reply under the names of the document, nothing
- * rounded or left out: amounts are text, times are Unix seconds, and fields that the document does not know are still
- * there. What it leaves open is `unknown`. Only a kill-switch timer is reduced to its four fields.
- *
- * Everything that fails rejects with a `ClientError` of `errors.ts` within `timeoutMs`. Reading calls are repeated after a
- * lost connection, a 5xx or a stale nonce, with growing waits and within their time; a timer and an address after a
- * stale nonce. Orders and withdrawals are sent once, whatever comes back. Where nobody knows what became of them they
- * reject with an UnknownOutcomeError.
+ * Everything that fails rejects with a `ClientError` within `timeoutMs`. Reading calls are repeated after a lost
+ * connection, a 5xx or a stale nonce; a timer and an address after a stale nonce; orders and withdrawals never.
  *
  * With nonces that increase, signed requests go one after the other: a call waits for those before it.
  */

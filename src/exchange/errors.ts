@@ -115,7 +115,6 @@ export class ProtocolError extends ApiError {
   override readonly name = 'ProtocolError';
 }
 
-/** What an order or a withdrawal can be looked up by. */
 export interface Lookup {
   readonly clientOrderId?: string | undefined;
   readonly uniqueId?: string | undefined;

@@ -22,7 +22,6 @@ export interface Credentials {
   readonly secret: string;
 }
 
-/** How one request is to be sent. */
 export interface Delivery extends Pick<WireRequest, 'base' | 'fresh' | 'mayWrite'> {
   /** Called each time that the request is signed. */
   readonly signed?: () => void;
@@ -30,7 +29,6 @@ export interface Delivery extends Pick<WireRequest, 'base' | 'fresh' | 'mayWrite
   readonly bearer?: string | undefined;
 }
 
-/** What the session itself reads of a verdict. */
 interface Judged {
   readonly kind: string;
   readonly timer?: ServerTimer;
@@ -94,7 +92,6 @@ function secretsOf({ secrets }: Signed, credentials: () => Credentials): readonl
   }
 }
 
-/** What became of a call for which no request could be built. */
 function unsent(cause: unknown): WireResult {
   const detail = `the API key could not be read: ${cause instanceof Error ? cause.message : 'unknown error'}`;
   return { kind: 'failed', reason: 'auth', detail, maybeApplied: false, cause };

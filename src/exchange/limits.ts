@@ -21,7 +21,6 @@ export function withdrawn(signal: AbortSignal | undefined, maybeApplied: boolean
   return new NetworkError('the call was withdrawn by its signal', 'aborted', { maybeApplied, cause });
 }
 
-/** Calls `cancel` when the signal fires. The returned function ends that. */
 export function onAbort(signal: AbortSignal | undefined, cancel: Cancel): Cancel {
   if (signal === undefined) return () => undefined;
   // One signal may withdraw a thousand calls, and each listens to it: no leak that Node would have to warn of.
@@ -136,7 +135,6 @@ export function createLimits(options: LimitsOptions) {
         limiter.schedule({ priority: isTimer ? 0 : 5 }, begin).catch(refuse);
       });
     },
-    /** Nothing begins afterwards. */
     close(): void {
       closed = new NetworkError('the client was closed', 'aborted');
       for (const refuse of waiting) refuse(closed);

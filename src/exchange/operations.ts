@@ -36,7 +36,6 @@ const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads' } as con
 /** For answers with lists, whose length the document leaves open. */
 const LISTS = { effect: 'reads', maxReplyBytes: 1_048_576 } as const;
 
-/** The operations with their keys as names. */
 function named<const Operations extends Record<string, Omit<Operation, 'name'>>>(operations: Operations) {
   const entries = Object.entries(operations).map(([name, operation]) => [name, { name, ...operation }]);
   return Object.fromEntries(entries) as {
@@ -49,12 +48,10 @@ export const OPERATIONS = named({
   createStockMarketOrder: { ...OF_ORDERS, path: '/api/v4/order/stock_market', effect: 'moves-money' },
   /** Fields of the body and its limit are not shown in the document. */
   orderHistory: { ...LISTS, ...BEARER, path: '/api/v4/accounts/orders', limit: null },
-  /** A withdrawal with the fee on top of the amount. */
   withdrawPay: { ...SIGNED, path: '/api/v4/main-account/withdraw-pay', effect: 'moves-money' },
   syncKillSwitch: { ...OF_ORDERS, path: '/api/v4/order/kill-switch', effect: 'changes' },
   myCodes: { ...SIGNED, ...LISTS, path: '/api/v4/main-account/codes/my' },
   miningHashrate: { ...SIGNED, ...LISTS, path: '/api/v4/mining/hashrate' },
-  /** A new deposit address. Support must have enabled it. */
   createNewAddress: { ...SIGNED, path: '/api/v4/main-account/create-new-address', effect: 'changes' },
   miningPool: { ...PUBLIC, ...LISTS, path: '/api/v4/public/mining-pool', limit: LIMIT_OF_MOST },
   /** Answers `["pong"]`. Its limit is that of public endpoints in general. */

@@ -46,7 +46,6 @@ const amount = Type.Union(
   },
 );
 
-/** What each operation takes, under the names of the client. */
 export const ARGUMENTS = {
   createStockMarketOrder: request({
     market,
@@ -200,7 +199,6 @@ type Given<T> = {
   readonly [K in keyof T]: Fixed<T[K]> | (Record<never, never> extends Pick<T, K> ? undefined : never);
 };
 type Arguments<Name extends keyof typeof ARGUMENTS> = Given<Static<(typeof ARGUMENTS)[Name]>>;
-/** What an operation answers. */
 export type Reply<Name extends keyof typeof REPLIES> = Fixed<Static<(typeof REPLIES)[Name]>>;
 
 /**

@@ -21,7 +21,6 @@ export function signPayload(payload: string, secret: string): string {
 export const NONCE_MODES = ['increasing', 'window'] as const;
 export type NonceMode = (typeof NONCE_MODES)[number];
 
-/** The nonces of one API key. */
 export interface NonceSource {
   next(now: Instant): string;
   /** The exchange took the nonce: it carried the request out, or refused it for what it asked. */
@@ -190,7 +189,6 @@ export function createServerClock() {
       const better = others.find((source) => Math.abs(source(now) - nonceMs) > BESIDE_MS);
       if (better !== undefined) [inUse, sinceMs] = [better, now.monoMs];
     },
-    /** Unix milliseconds at the exchange. */
     estimateMs: (now: Instant): number => inUse(now),
   };
 }

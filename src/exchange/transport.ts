@@ -16,7 +16,6 @@ export interface TransportOptions {
   readonly requestLifetimeMs?: number | undefined;
 }
 
-/** One HTTP/1.1 connection that carries one request at a time. */
 interface Connection {
   readonly client: Client;
   readonly dialler: ReturnType<typeof createDialler>;
@@ -24,7 +23,6 @@ interface Connection {
   heardAtMs: number;
 }
 
-/** The connections to one origin, and what is on its way to it. */
 function createPool(dialling: DiallerOptions, options: TransportOptions) {
   const { clock, connections = CONNECTIONS, requestLifetimeMs } = options;
   return {
@@ -39,7 +37,6 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
 }
 type Pool = ReturnType<typeof createPool>;
 
-/** One request on its way. */
 interface Attempt {
   readonly pool: Pool;
   readonly request: WireRequest;
@@ -148,7 +145,6 @@ function end(pool: Pool, connection: Connection): Promise<void> {
   return connection.client.destroy();
 }
 
-/** Takes a connection back whose request ended well. */
 function release(pool: Pool, connection: Connection): void {
   connection.heardAtMs = pool.clock.now().monoMs;
   if (pool.idle.length < pool.limit) pool.idle.push(connection);
@@ -226,12 +222,13 @@ function fail(attempt: Attempt, reason: FailureReason, detail: string, cause?: u
 }
 
 function giveUp(attempt: Attempt, reason: 'timeout' | 'aborted'): void {
-  fail(attempt, reason, `given up while waiting for ${waitingFor(attempt)}`);
-}
-
-function waitingFor({ writtenAtMs, status }: Attempt): string {
-  if (writtenAtMs === null) return 'the connection to open';
-  return status === null ? 'an answer' : 'the end of the answer';
+  const { writtenAtMs, status } = attempt;
+  const answer = status === null ? 'an answer' : 'the end of the answer';
+  fail(
+    attempt,
+    reason,
+    `given up while waiting for ${writtenAtMs === null ? 'the connection to open' : answer}`,
+  );
 }
 
 function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {

@@ -19,7 +19,6 @@ import {
 } from './schemas.ts';
 import { secretFlaw } from './sign.ts';
 
-/** Currencies whose addresses come in types. */
 const TYPED_ADDRESSES: readonly string[] = ['BTC', 'LTC'];
 
 /** What holds between several arguments of an operation. Each throws an ArgumentError where it does not. */
@@ -34,17 +33,14 @@ const RULES: Partial<Record<OperationName, (given: never) => void>> = {
     if (side === 'sell' && (amountIn as AmountUnit | undefined) === 'quote')
       throw breach('amountIn', amountIn, 'base: a sell is counted in the base currency');
   },
-  /** A fiat currency needs a provider, where the caller says that it is one. */
   withdrawPay({ fiat, provider }: WithdrawPayRequest) {
     if (fiat === true && provider === undefined)
       throw breach('provider', undefined, 'with fiat true a provider of the asset status');
   },
-  /** A time range does not end before it begins. */
   miningHashrate({ from, to }: HashrateRequest) {
     if (from !== undefined && to !== undefined && from > to)
       throw breach('from', from, `from not after to, which is ${to}`);
   },
-  /** A `type` is of BTC and LTC only. */
   createNewAddress({ ticker, type }: NewAddressRequest) {
     const only = `only ${TYPED_ADDRESSES.join(' and ')} have address types`;
     if (type !== undefined && !TYPED_ADDRESSES.includes(ticker))

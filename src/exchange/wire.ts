@@ -6,7 +6,6 @@ export interface WireContent {
   readonly body: string | null;
 }
 
-/** One HTTP request. */
 export interface WireRequest {
   /** Origin of the base address, as `https://host[:port]`. */
   readonly base: string;
@@ -51,7 +50,6 @@ export interface WireFailure {
   readonly cause?: unknown;
 }
 
-/** What became of one request on the wire, before anybody has judged it. */
 export type WireResult = WireResponse | WireFailure;
 
 /** The wire, and nothing of what the bytes mean. */
