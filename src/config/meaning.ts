@@ -128,6 +128,8 @@ function checkLiveness(
   const mode = given.mode ?? (command === 'exec' && !isMistaken('liveness.mode') ? 'process' : null);
   if (mode === null) missing('liveness.mode', MODE_IS_MISSING);
   else wrong('liveness.mode', findModeFlaw(mode, command));
+  if ((command === 'exec' || mode === 'process') && given.startupGraceSeconds === 0)
+    wrong('liveness.startupGraceSeconds', GRACE_IS_NONE);
   if (mode === 'file' && file === null) missing('liveness.file', FILE_IS_MISSING);
   if (mode === 'http' && url === null) missing('liveness.url', ADDRESS_IS_MISSING);
   // Where an address is wrong, which was reported already, the list is not empty.
@@ -157,6 +159,8 @@ function checkLiveness(
 
 const MODE_IS_MISSING =
   'missing; how the daemon knows that the bot lives must be chosen, there is no default; allowed: beat (the bot says so at control.listen), file (it touches liveness.file), http (liveness.url answers), process (it runs as a child of killswitchd exec), none (nobody watches the bot: timers are renewed for as long as the daemon runs)';
+const GRACE_IS_NONE =
+  'found 0; allowed with exec: more than 0, the time in which all markets must be armed before the bot is started';
 const FILE_IS_MISSING =
   'missing with liveness.mode: file; write the file that the bot touches, such as liveness: { mode: file, file: /run/bots/bot.alive }, or set KILLSWITCHD_LIVENESS_FILE';
 const ADDRESS_IS_MISSING =
