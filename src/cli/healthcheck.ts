@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { counted, isRecord, plain } from '../util/text.ts';
+import { isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
 import { CommandError, type Edge, EXIT, misuse, pause } from './edge.ts';
@@ -69,8 +69,7 @@ function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, 
   if (!isRecord(said) || typeof said[wanted] !== 'boolean') throw refusal(answer, at);
   if (said[wanted]) return null;
   if (wanted === 'live') return 'its loop makes no progress';
-  const omitted = answer.said?.['notReadyOmitted'];
-  return listReasons(textsOf(said['notReady']), typeof omitted === 'number' ? omitted : 0);
+  return listReasons(textsOf(said['notReady']));
 }
 
 function whyNotByWeb({ status, text }: Answer, at: string): string | null {
@@ -82,9 +81,9 @@ function whyNotByWeb({ status, text }: Answer, at: string): string | null {
   return listReasons(lines.filter((line) => line !== ''));
 }
 
-function listReasons(reasons: readonly string[], omitted = 0): string {
+/** The rest is not counted: the daemon tells no more than 100. */
+function listReasons(reasons: readonly string[]): string {
   if (reasons.length === 0) return 'it does not say why';
-  const more = reasons.length + omitted - REASONS_SHOWN;
-  const rest = more > 0 ? [`and ${counted(more, 'more reason')}`] : [];
+  const rest = reasons.length > REASONS_SHOWN ? ['and more'] : [];
   return [...reasons.slice(0, REASONS_SHOWN), ...rest].join('; ');
 }
