@@ -22,7 +22,10 @@ export function progressOf(state: CoreState, awaited: Awaited, market: MarketSta
 }
 
 function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
-  if (state.phase.kind !== 'running') return ['impossible', 'is left alone: the daemon is stopping'];
+  const { kind } = state.phase;
+  // A stop deletes the timers of a bot that says goodbye in it.
+  const mayCome = awaited === 'goodbye' && (kind === 'stopping' || market.reached);
+  if (kind !== 'running' && !mayCome) return ['impossible', 'is left alone: the daemon is stopping'];
   switch (awaited) {
     case 'arm':
     case 'resume':

@@ -12,6 +12,7 @@ const STAY = 'done: AAA has no timer any more: its orders stay.';
 const PERHAPS =
   'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
 const FIRED = 'done: AAA has no timer any more: it has fired.';
+const STOPS = 'impossible: AAA is left alone: the daemon is stopping.';
 const KEPT = /^done: AAA keeps its timer, as the p/;
 const LOCKED = 'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).';
 const UNDONE = 'impossible: AAA is not cut short: another command or a reload came after the trip.';
@@ -28,6 +29,9 @@ test.each<Row>([
   ['a market that somebody armed meanwhile', {}, 'live 1', 'disarm', GUARDED],
   ['a bot that beats again', BEAT, 'beat, live 1, goodbye, beat', 'goodbye', GUARDED],
   ['a policy that keeps', KEEPING, 'beat, live 1, goodbye', 'goodbye', KEPT],
+  ['a goodbye in a stop', BEAT, 'beat, live 1, stop, live 1, goodbye, live 1', 'goodbye', STAY],
+  ['a goodbye in a stop that hands over', BEAT, 'beat, live 1, handoff, goodbye', 'goodbye', KEPT],
+  ['a goodbye too late for a stop', BEAT, 'beat, live 1, stop, goodbye, lost 9', 'goodbye', STOPS],
   ['a dead bot', BEAT, 'beat, live 1, fail', 'goodbye', /^impossible: AAA keeps its timer: its bot has /],
   [
     'a market that is disarmed while its bot is dead',
@@ -124,7 +128,7 @@ test.each([
 test('while a stop goes on nothing else is promised, and neither a command nor a reload changes anything', () => {
   const driver = played({}, 'live 1, keep');
   for (const awaited of ['arm', 'trip', 'remove', 'disarm'] as const)
-    expect(says(driver, awaited)).toBe('impossible: AAA is left alone: the daemon is stopping.');
+    expect(says(driver, awaited)).toBe(STOPS);
   driver.operate('disarm');
   driver.reload({ markets: ['BBB'] });
   expect([driver.notices('held'), driver.notices('reloaded')]).toEqual([[], []]);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import { send, signed } from '../simulator/raw-client.ts';
+import { asker } from './control.ts';
 import { begin } from './exec-play.ts';
 import { beginGuard, guard, type Scope, stageFor } from './harness.ts';
 import { serve } from './http-server.ts';
@@ -179,6 +180,20 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
     expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
     expect(await deletedIn(exchange)).toEqual(MARKETS);
     expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
+  });
+
+  test('answers a goodbye when the exchange has deleted the timers of its bot', async (context) => {
+    const config = { liveness: { mode: 'beat', ttlSeconds: 60 } };
+    const { exchange, daemon } = await beginGuard(context, { control: true, config });
+    const ask = asker(context, daemon.socket);
+    await eventually('a beat', 15_000, async () => (await ask('/v1/beat').catch(() => null))?.status === 200);
+    await daemon.ready();
+    await exchange.addFaults({ kind: 'latency', ms: 300 });
+    daemon.signal('SIGTERM');
+    await eventually('the stop', 10_000, () => daemon.logged('stopping')[0]);
+    expect(await ask('/v1/goodbye')).toMatchObject({ status: 200, body: { done: true } });
+    expect(await deletedIn(exchange)).toEqual(MARKETS);
+    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
   });
 
   test('asks the URL of a bot anew, however rarely it was asked before, and deletes its timers', async (context) => {
