@@ -1,7 +1,7 @@
 import { createState } from './core/commands.ts';
 import type { CoreEvent, CoreSettings, Effect, OperatorCommand, Policy, Progress } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
-import { type Awaited, progressOf } from './core/progress.ts';
+import { type Awaited, progressOf, progressOfGone } from './core/progress.ts';
 import type { CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
 import { CoreView, describe, type Snapshot } from './core/view.ts';
@@ -149,7 +149,7 @@ function createHands(options: Options, state: CoreState, feed: (event: CoreEvent
 function createWaiting(clock: Clock, state: CoreState, turned: Set<() => void>) {
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`; null means all that
-   * are configured. Markets that are not known any more have left and are not in the answer.
+   * are configured. Of markets that are not known any more only those are in the answer that left with their timer.
    */
   return (awaited: Awaited, markets: readonly string[] | null, waitMs: number) => {
     const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
@@ -157,7 +157,8 @@ function createWaiting(clock: Clock, state: CoreState, turned: Set<() => void>) 
     const names = markets ?? configured().map(({ settings }) => settings.market);
     const progress = (name: string): Progress | null => {
       const market = state.byName.get(name);
-      return market === undefined ? null : progressOf(state, awaited, market);
+      if (market !== undefined) return progressOf(state, awaited, market);
+      return awaited === 'remove' ? progressOfGone(state, name) : null;
     };
     const finish = (): void => {
       turned.delete(look);

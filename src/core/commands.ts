@@ -11,6 +11,7 @@ import {
   type Belief,
   type BotState,
   CoreState,
+  firesBy,
   MarketState,
   mayFire,
   onTheirWay,
@@ -212,7 +213,7 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const name = market.settings.market;
     state.leftBehind.set(name, market.belief);
     const how = howGone(market, isGone);
-    say(out, { kind: 'removed', market: name, how });
+    say(out, { kind: 'removed', market: name, how, firesByWallMs: firesBy(state, market) });
   }
   if (gone.size === 0) return;
   setMarkets(

@@ -115,7 +115,12 @@ type MarketNotice = { readonly market: string } & (
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
    * or had surely fired.
    */
-  | { readonly kind: 'removed'; readonly how: 'deleted' | 'kept' | 'handed_off' | 'fired' }
+  | {
+      readonly kind: 'removed';
+      readonly how: 'deleted' | 'kept' | 'handed_off' | 'fired';
+      /** Its orders are cancelled by then unless somebody renews the timer, Unix milliseconds; null where none may be left. */
+      readonly firesByWallMs: number | null;
+    }
   /** `mayHaveFired`: the timer may have run out before; then its orders were cancelled. */
   | { readonly kind: 'deleted'; readonly durationMs: number; readonly mayHaveFired: boolean }
 );

@@ -21,6 +21,15 @@ export function progressOf(state: CoreState, awaited: Awaited, market: MarketSta
   return { market: name, state: how, says };
 }
 
+/** What is left of a market that a reload has taken out; null where no timer of it may fire any more. */
+export function progressOfGone(state: CoreState, market: string): Progress | null {
+  const belief = state.leftBehind.get(market);
+  const leftMs = belief === undefined ? null : firesInMs(state, belief);
+  if (leftMs === null) return null;
+  const fires = `its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
+  return { market, state: 'done', says: `${market} keeps its timer: ${fires}.` };
+}
+
 function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
   const { kind } = state.phase;
   // A stop deletes the timers of a bot that says goodbye in it.

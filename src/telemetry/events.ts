@@ -131,7 +131,8 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
     return `The new configuration is in force${said === '' ? '; its markets are the same' : `: ${said}`}.`;
   },
-  removed: (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
+  removed: ({ market, how, firesByWallMs: by }, { at }) =>
+    `${market} has left the configuration: ${REMOVED[how]}${by === null ? '' : ` Its orders are cancelled by ${at(by)} unless somebody renews it.`}`,
   bot: (n, { at }) =>
     `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
   pinged: (n, { base }) =>
@@ -266,8 +267,8 @@ const HELD: { readonly [W in Of<'held'>['why']]: (notice: Of<'held'>, at: Saying
 
 export const REMOVED = {
   deleted: 'the exchange deleted its timer, or it had none.',
-  kept: 'its timer, if it still has one, is left armed, and fires unless somebody renews it.',
-  handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
+  kept: 'its timer, if it still has one, is left armed.',
+  handed_off: 'its timer was renewed once more in full.',
   fired:
     'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders, ' +
     'unless a delete whose answer was lost came first.',

@@ -67,6 +67,8 @@ describe('a market that leaves', () => {
     driver.stop('delete');
     expect(driver.take().filter(({ market }) => market === 'M0')).toEqual([]);
     expect(removed(driver)).toEqual(['M0 kept']);
+    const { firesByWallMs } = driver.notices('removed')[0] ?? {};
+    expect(firesByWallMs).toBeGreaterThan(driver.state.now.wallMs + 50_000);
   });
 
   test('comes last in the status, without a promise, for as long as its timer is there', () => {

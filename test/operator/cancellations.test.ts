@@ -11,7 +11,7 @@ const tripped = { kind: 'tripped', market, why: 'tripped', durationMs: 1, firesB
 
 const reloads: readonly Notice[] = [
   { kind: 'reloaded', added: [], removed: [market], changed: [] },
-  { kind: 'removed', market, how: 'fired' },
+  { kind: 'removed', market, how: 'fired', firesByWallMs: null },
 ];
 const leftToFire = { ...overdue, leftToFire: true };
 const tripOf = (why: 'bot_stale' | 'bot_failed'): Notice => ({ ...tripped, why });

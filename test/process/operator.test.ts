@@ -89,6 +89,20 @@ describe('an operator command', { timeout: 60_000 }, () => {
     expect((await operate('status')).out).toMatch(/^BBB_USDT +armed +[^]*^CCC_USDT +armed +/m);
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
   });
+
+  test('reload and the log say by when the orders of a market are cancelled that leaves with its timer', async () => {
+    const { daemon } = await playing;
+    daemon.configure({
+      markets: [{ market: 'BBB_USDT', timeoutSeconds: 10 }],
+      shutdown: { policy: 'keep' },
+    });
+    const { out } = await type(['reload', '--config', daemon.configFile]);
+    const keeps =
+      /^Removed: CCC_USDT\.\nCCC_USDT keeps its timer: its orders are cancelled within [\d.]+ s unless /m;
+    expect(out).toMatch(keeps);
+    const line = await eventually('its end', 5000, () => daemon.logged('removed')[1]);
+    expect(line.msg).toMatch(/is left armed\. Its orders are cancelled by .* unless somebody renews it\.$/);
+  });
 });
 
 test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', {
