@@ -306,7 +306,7 @@ function warnings(s: Select, volatile: string): Alerts {
       expr: `${s('killswitch_config_last_reload_successful')} == 0`,
       lasting: '1m',
       summary: 'The new configuration of {{ $labels.instance }} is rejected.',
-      description: 'The old one stays in force. A restart with the new one would fail.',
+      description: 'The old one stays in force. Where the new one is wrong, a restart with it fails.',
     },
     KillswitchOutOfGuard: {
       expr: `${s('killswitch_market_held', 'reason=~"disarmed|paused|tripped"')} == 1`,
