@@ -8,6 +8,7 @@ import {
   sayCount,
   sayProblem,
   sayRemaining,
+  sayRunsDown,
   saySeconds,
   sayTime,
   stateOfBase,
@@ -194,10 +195,10 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
 
 /** What somebody must know of this market beyond its figures. */
 function noteOf(market: MarketStatus, now: number): string {
-  const { hold, leaving, firesBy } = market;
+  const { hold, leaving } = market;
   const until = hold?.untilAt == null ? 'it is armed' : sayTime(hold.untilAt, now);
   const notes = [
-    runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
+    runsDown(market, now) ? sayRunsDown(market, now) : '',
     leaving ? 'no longer configured' : '',
     hold === null ? '' : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${until}`,
     sayProblem(market, now),

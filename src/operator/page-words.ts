@@ -116,6 +116,12 @@ export function runsDown({ wanted, state, firesBy }: MarketStatus, now: number):
   return !wanted && firesBy !== null && firesBy > now && state !== 'deleted';
 }
 
+/** What becomes of the orders then. A stop, or a reload that takes the market out, may still delete its timer. */
+export function sayRunsDown({ state, firesBy }: MarketStatus, now: number): string {
+  const unless = state === 'armed' || state === 'retrying' ? ' unless the timer is deleted before' : '';
+  return `orders are cancelled by ${sayTime(firesBy ?? now, now)}${unless}`;
+}
+
 /** `BTC_USDT`, or `3 markets`. */
 export function nameOf(market: string | undefined, count: number): string {
   return count === 1 && market !== undefined ? market : sayCount(count, 'market');
@@ -259,7 +265,7 @@ export function summarise(status: StatusDocument, look: Look) {
     return make('bad', 'no connection', `The daemon does not answer${left}`, '', 'no connection');
   if (look.gone === 'ended')
     return make(left === '' ? 'idle' : 'bad', 'ended', `The daemon has ended${left}`, '', 'ended');
-  if (phase !== 'running') return make('warn', phase, `The daemon is ${phase}`, armed, phase);
+  if (phase !== 'running') return make('warn', phase, `The daemon is ${phase}`, '', phase);
   const troubles = findTroubles(status, look.now);
   const [worst = 'Nothing needs attention', ...others] = troubles.map(([, , text]) => text);
   const tone = troubles[0]?.[1] ?? 'ok';
@@ -295,7 +301,7 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
     return [none, `its time was up at ${by}: ${unless}`];
   }
   if (runs && firesBy > now) {
-    if (!wanted) return [saySeconds(Math.ceil(firesBy - now)), `orders are cancelled by ${by}`];
+    if (!wanted) return [saySeconds(Math.ceil(firesBy - now)), sayRunsDown(market, now)];
     if (left <= 0 && state === 'arming')
       return ['–', `no timer is confirmed; one that may still run fires by ${by}`];
     if (left <= 0)

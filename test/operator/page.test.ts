@@ -148,7 +148,8 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
   ['orders of two markets, one of them perhaps', {}, { cancellations: [fired, possible] }],
   ['orders of two markets, both perhaps', {}, { cancellations: bothPerhaps }],
   ['orders will be cancelled', {}, { cancellations: [tripped, { ...tripped, market: 'ETH_USDT' }] }],
-  ['the daemon stops', { phase: 'stopping' }],
+  // Its bot has not been heard since.
+  ['the daemon stops', { phase: 'stopping', markets: [sampleMarket({ wanted: false })] }],
   // It says no moment of which only those are known that were searched for.
   ['six markets of which three were searched for', { markets: SIX }, { find: 'eth' }],
   ['no answer any more', {}, {}, { elapsedSeconds: 5, now: NOW + 5, gone: 'lost' }],
