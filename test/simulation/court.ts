@@ -117,6 +117,8 @@ export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number)
     /** Until when it allows the daemon to renew, and since when it has come without a break. */
     untilMs: watched ? startedMs + GRACE_MS : ENDLESS_MS,
     sinceMs: startedMs,
+    /** Until when a daemon that has not heard of the bot may renew. */
+    graceUntilMs: startedMs + GRACE_MS,
     /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
     goodbyeUntilMs: NEVER_MS,
     lastWord: 'beat' as BotWord,
@@ -150,7 +152,9 @@ export function createEvidenceBook({ bots, watched }: Plan, nowMs: () => number)
     /** The daemon hears of a bot for the first time, or of one that it has forgotten: its start-up grace begins. */
     introduce: (by: Incarnation, bot: number): void => {
       const page = of(by, bot);
-      if (watched && !page.staysDead) Object.assign(page, { untilMs: nowMs() + GRACE_MS, sinceMs: nowMs() });
+      const graceUntilMs = nowMs() + GRACE_MS;
+      if (watched && !page.staysDead)
+        Object.assign(page, { untilMs: graceUntilMs, graceUntilMs, sinceMs: nowMs() });
     },
     /** True where the word before holds no more: the first beat after another word, or a failure. */
     hear(by: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {

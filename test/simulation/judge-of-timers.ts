@@ -15,7 +15,7 @@ import {
   type Truth,
   TTL_MS,
 } from './court.ts';
-import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+import { botName, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** A daemon that runs looks at its clocks at least this often. */
 const TICK_MS = 250;
@@ -182,8 +182,13 @@ export function createEvidenceJudge(court: Court): Listener {
       const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.longestMs > TRIP_SECONDS * 1000;
       if (cutsShort && plan.onStale === 'trip') return;
       if (timeoutSeconds === TRIP_SECONDS && intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      const lateMs = nowMs() - evidence.of(by, truth.bot).untilMs;
+      const { untilMs, graceUntilMs } = evidence.of(by, truth.bot);
+      const lateMs = nowMs() - untilMs;
       if (lateMs <= TOLERANCE_MS) return;
+      // A bot that is looked at has lived before its daemon has seen it, which ends its grace.
+      const { bots } = by.view();
+      const isSeen = !bots.some(({ bot, state }) => bot === botName(truth.bot) && state === 'starting');
+      if (!isSeen && nowMs() <= graceUntilMs + TOLERANCE_MS) return;
       const said = `renewed ${lateMs.toFixed(0)} ms after the evidence ran out`;
       blame('4 posthumous renewal', `${truth.market}: ${nameOf(by)} ${said}`);
     },
