@@ -187,7 +187,7 @@ function send(
   full: Set<boolean>,
   out: Effect[],
 ): boolean {
-  if (market.goal === 'leave' || markDone(state, market)) return true;
+  if (markDone(state, market)) return true;
   const open = openWrites(market);
   const purpose: Purpose = market.goal === 'trip' || market.goal === 'delete' ? market.goal : 'renew';
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.

@@ -152,7 +152,8 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     // A bot that has said that it is broken does not end well any more.
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
   }
-  if (state.phase.kind === 'stopping') followBot(state, bot);
+  if (state.phase.kind === 'stopping')
+    for (const market of state.markets) if (market.bot === bot) follow(state, market);
 }
 
 /** After a stall it takes this long at most until everything that waited in the sockets has been read. */
@@ -178,10 +179,6 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
   // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
   for (const market of state.markets)
     if (market.bot.state === 'stale' || state.phase.kind === 'stopping') follow(state, market);
-}
-
-function followBot(state: CoreState, bot: BotState): void {
-  for (const market of state.markets) if (market.bot === bot) follow(state, market);
 }
 
 function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[]): void {

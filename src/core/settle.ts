@@ -146,7 +146,18 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   } else {
     if (market.goal === 'renew-once') market.reached = true;
     const first = !wasArmed && !isHeld && awakeSlackMs(state, market) > 0;
-    sayRenewed(state, attempt, timer, first, slackRatio, out);
+    const { cancellationTime, startTime } = timer;
+    say(out, {
+      kind: 'renewed',
+      market: name,
+      durationMs,
+      cycleMs: monoMs - (market.cycleSinceMs ?? attempt.at.monoMs),
+      slackRatio,
+      first,
+      cancellationTime,
+      expiryWallMs: attempt.at.wallMs + (cancellationTime - startTime) * 1000,
+      skewMs: startTime * 1000 + 500 - (attempt.at.wallMs + durationMs / 2),
+    });
   }
   calm(market);
   market.mayHaveFired = false;
@@ -158,29 +169,6 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   stats.renewals += 1;
   stats.lastConfirmedMs = attempt.at.monoMs;
   stats.lastDurationMs = durationMs;
-}
-
-function sayRenewed(
-  state: CoreState,
-  { market, at }: Attempt,
-  { startTime, cancellationTime }: ServerTimer,
-  first: boolean,
-  slackRatio: number | null,
-  out: Effect[],
-): void {
-  const { monoMs } = state.now;
-  const durationMs = monoMs - at.monoMs;
-  say(out, {
-    kind: 'renewed',
-    market: market.settings.market,
-    durationMs,
-    cycleMs: monoMs - (market.cycleSinceMs ?? at.monoMs),
-    slackRatio,
-    first,
-    cancellationTime,
-    expiryWallMs: at.wallMs + (cancellationTime - startTime) * 1000,
-    skewMs: startTime * 1000 + 500 - (at.wallMs + durationMs / 2),
-  });
 }
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {

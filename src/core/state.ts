@@ -113,7 +113,7 @@ export class MarketState {
   leaving: 'removed' | 'moved' | 'dropped' | null = null;
   /** Kept up to date by `follow` alone. */
   goal: Goal = 'guard';
-  /** The goal's last request was confirmed, or nothing needs to be done for it. */
+  /** The goal's last request was confirmed, or nothing needs to be done for it, as to leave it. */
   reached = false;
   /** No renewal was confirmed since it was new, or became unwanted while surely armed: what fires now fires on purpose. */
   firesOnPurpose = true;

@@ -379,7 +379,19 @@ export class CoreView {
   }
   /** Those that a market names. */
   get bots(): readonly BotSnapshot[] {
-    return describeBots(this.#state, this.#now);
+    const { settings, markets, bots, lifeMs } = this.#state;
+    const { mode, ttlMs } = settings.liveness;
+    const guarded = new Set(markets.map(({ bot }) => bot));
+    const sinceMs = lifeMs + sinceStepMs(this.#state, this.#now);
+    return [...bots.values()]
+      .filter((bot) => guarded.has(bot))
+      .map(({ bot, state, lastLifeMs }) => ({
+        bot,
+        mode,
+        state,
+        evidenceAgeMs: lastLifeMs === Number.NEGATIVE_INFINITY ? null : sinceMs - lastLifeMs,
+        ttlMs: mode === 'none' ? null : ttlMs,
+      }));
   }
   marketNamed(name: string): MarketView | undefined {
     const market = this.#state.byName.get(name);
@@ -394,19 +406,4 @@ export class CoreView {
   #viewOf(market: MarketState): MarketView {
     return new MarketView(this.#state, this.#now, market);
   }
-}
-
-function describeBots(state: CoreState, now: Instant): BotSnapshot[] {
-  const { mode, ttlMs } = state.settings.liveness;
-  const guarded = new Set(state.markets.map(({ bot }) => bot));
-  return [...state.bots.values()]
-    .filter((bot) => guarded.has(bot))
-    .map(({ bot, state: phase, lastLifeMs }) => ({
-      bot,
-      mode,
-      state: phase,
-      evidenceAgeMs:
-        lastLifeMs === Number.NEGATIVE_INFINITY ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs,
-      ttlMs: mode === 'none' ? null : ttlMs,
-    }));
 }
