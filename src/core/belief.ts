@@ -9,7 +9,6 @@ import {
   type MarketState,
   momentOf,
   onTheirWay,
-  type Told,
   type Write,
 } from './state.ts';
 
@@ -150,30 +149,23 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
   tidy(state, attempt.market);
 }
 
-/** What one confirmation says about the time before it. */
-export interface Confirmation {
-  /** Null where the timer was alive all along. */
-  readonly lapse: Certainty | null;
-  /** Renewals of unknown outcome that could have bridged the gap. */
-  readonly unresolved: number;
-  /** How the exchange's answer differs from what was asked for; null where it does not. */
-  readonly altered: string | null;
-}
-
 /** Does the exchange repeat an earlier answer, as a cache does? Stamps that stand still are no confirmation. */
 export function isRepeated({ belief }: MarketState, { purpose, at }: Write, timer: ServerTimer): boolean {
   const before = toldBefore(belief, timer);
   return purpose !== 'delete' && before !== undefined && at.monoMs - before.atMs > REPEATED_STAMPS_MS;
 }
 
-function toldBefore({ told }: Belief, { startTime, cancellationTime }: ServerTimer): Told | undefined {
+function toldBefore({ told }: Belief, { startTime, cancellationTime }: ServerTimer) {
   return told.find(
     (stamps) => stamps.startTime === startTime && stamps.cancellationTime === cancellationTime,
   );
 }
 
-/** The exchange confirmed a renewal or a cut. */
-export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer): Confirmation {
+/**
+ * The exchange confirmed a renewal or a cut. Says whether the timer before it had fired, how many renewals of unknown
+ * outcome could have bridged the gap, and how the answer differs from what was asked for, if it does.
+ */
+export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer) {
   const { market } = attempt;
   const { belief } = market;
   const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;

@@ -15,11 +15,7 @@ const MOST_STRETCH = 5;
 const SHORTEST_PERIOD_MS = 1000;
 const LONGEST_PERIOD_MS = 10_000;
 
-export interface Cadenced {
-  readonly market: string;
-  readonly timeoutMs: number;
-  readonly renewEveryMs: number | null;
-}
+export type Cadenced = Pick<MarketSettings, 'market' | 'timeoutMs' | 'renewEveryMs'>;
 
 export interface CadencePlan {
   /** One period per market, in the order given. */

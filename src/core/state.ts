@@ -1,4 +1,4 @@
-import type { CoreSettings, Effect, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
+import type { CoreSettings, Effect, MarketSettings, Pinged, Policy, Purpose, ServerTimer } from './events.ts';
 import type { BotPhase, Hold, Notice } from './notice.ts';
 import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence, WINDOW_DRIFT_MS } from './promise.ts';
 import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
@@ -50,21 +50,20 @@ export interface Attempt extends Write {
   giveUpMs: number;
 }
 
-/** Stamps of a timer, Unix seconds of the exchange's clock, and when an answer told them first, monotonic. */
-export interface Told {
-  readonly startTime: number;
-  readonly cancellationTime: number;
-  readonly atMs: number;
-}
+/** The stamps of a timer, Unix seconds of the exchange's clock. */
+type Stamps = Pick<ServerTimer, 'startTime' | 'cancellationTime'>;
 
 /** What is known of a market's timer at the exchange: the requests that decide about it, and what follows from them. */
 export interface Belief {
   /** The oldest first. */
   writes: Write[];
-  /** The stamps of the newest timer, Unix seconds of the exchange's clock; null where its firing would be no lapse. */
-  server: { readonly startTime: number; readonly cancellationTime: number } | null;
-  /** The last stamps that answers told, the oldest first. They outlive the timer: an answer may be repeated long after. */
-  told: readonly Told[];
+  /** Those of the newest timer; null where its firing would be no lapse. */
+  server: Stamps | null;
+  /**
+   * The last ones that answers told, the oldest first, and when one told them first, monotonic. They outlive the timer: an
+   * answer may be repeated long after.
+   */
+  told: readonly (Stamps & { readonly atMs: number })[];
   /** Folded from `writes` by `fold`: until when the timer is surely armed, on both clocks; null where nothing is sure. */
   notBefore: { readonly lifeMs: number; readonly awakeMs: number } | null;
   /** And the monotonic time by which a timer that may exist has surely fired; null where surely none exists. */
