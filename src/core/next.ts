@@ -54,10 +54,7 @@ export function hurry(state: CoreState, market: MarketState): void {
   if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market);
 }
 
-/**
- * When the market wants its next attempt, in monotonic milliseconds; infinite where nothing is to be done. What holds
- * attempts back that are due (a lane, a token, an outage, a refused key) is the dispatcher's business.
- */
+/** When the market wants its next attempt, monotonic; infinite for none. What holds it back then is for the dispatcher. */
 function nextAttemptMs(state: CoreState, market: MarketState): number {
   const { goal, reached, askedMs, lastWrittenMs } = market;
   if (reached || goal === 'leave') return Number.POSITIVE_INFINITY;
@@ -117,18 +114,12 @@ function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): num
   return gapMs > 0 ? Math.max(gapMs, SHORTEST_GAP_MS) : Number.POSITIVE_INFINITY;
 }
 
-/**
- * The gap to the next attempt when no success came: a quarter of the slack, so that attempts get denser as the deadline
- * comes near. The end of an outage is unknown, and only the last gap before the deadline costs.
- */
+/** The gap to the next attempt when no success came: denser as the deadline comes near, as only the last gap costs. */
 function retryGapMs(slackMs: number): number {
   return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
 }
 
-/**
- * Where the deadline is so near that only one more attempt fits, that one is placed at the last moment from which it
- * still arrives in time, and not left to where the gaps happen to end. One that opens a connection takes longer.
- */
+/** Where only one more attempt fits before the deadline, it leaves at the last moment from which it arrives in time. */
 function lastChanceMs(slackMs: number, gapMs: number, arrivesInMs: number): number {
   const lastMs = slackMs - arrivesInMs;
   return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
@@ -144,18 +135,12 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
   return probeGapMs(market.lastWrittenMs - market.refusal.said.sinceMs, market.stats.renewals > 0);
 }
 
-/**
- * The gap is as long as the refusal has lasted, which doubles it each time, from 5 s to a minute; a minute at once for what
- * never was good.
- */
+/** The gap is as long as the refusal has lasted, from 5 s to a minute; a minute at once for what never was good. */
 export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
   return wasGood ? clamp(refusedForMs, FIRST_PROBE_GAP_MS, LONGEST_PROBE_GAP_MS) : LONGEST_PROBE_GAP_MS;
 }
 
-/**
- * The next point of the market's own grid, a gap after the last attempt at least: bursts of any cause spread again by
- * themselves. Requests that go one after the other would hold each other up if all were due together.
- */
+/** The next point of the market's own grid, a gap after the last attempt at least: so bursts spread again by themselves. */
 function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState, periodMs: number): number {
   const originMs = state.startedMs + offsetMs;
   const fromMs = lastWrittenMs + Math.min(SHORTEST_GAP_MS, periodMs / 8) - EARLY_MS;
@@ -280,10 +265,7 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100));
 }
 
-/**
- * As often as the most urgent market would try by itself while there is something to save, and rarely after that. A stop
- * has no time for either.
- */
+/** The same for a refused key, and rarely where nothing is left to save. */
 export function gapToKeyProbeMs(state: CoreState): number {
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const leastMs = leastToSaveMs(state);

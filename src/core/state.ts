@@ -343,11 +343,7 @@ export function slackMs(state: CoreState, { belief }: MarketState): number {
   return belief.notBefore === null ? 0 : belief.notBefore.lifeMs - state.lifeMs;
 }
 
-/**
- * The slack without doubts about the wall clock. Guarantees go by `slackMs`, which a step of that clock can end: the
- * host may have been frozen, clocks and all, and be told the time again. Alarms and the order of urgency go by this one,
- * since a mere setting of the clock fires no timer.
- */
+/** The slack without doubts about the wall clock, whose setting fires no timer: alarms and the order of urgency go by it. */
 export function awakeSlackMs(state: CoreState, { belief }: MarketState): number {
   return belief.notBefore === null ? 0 : belief.notBefore.awakeMs - awakeMs(state);
 }
@@ -457,10 +453,7 @@ export function forgetSettled(state: CoreState): void {
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
-/**
- * Has everything been looked at just now? Among many markets that is good for 25 ms, and until then an answer only lets
- * the next ones of the order go: thousands of answers, each with a look at thousands of markets, would stop the loop.
- */
+/** Has everything been looked at just now? Thousands of answers, each with a look at thousands of markets, stop the loop. */
 export function isRecent({ markets, now, orderedMs }: CoreState): boolean {
   return markets.length > MANY_MARKETS && now.monoMs < orderedMs + COALESCE_MS;
 }
