@@ -241,12 +241,15 @@ export function silentMs(state: CoreState): number {
   return Math.max(500, 8 * (state.answerMs ?? 100));
 }
 
-/** The earliest deadline that can still be met, from now on; infinite where none can. */
+/** The earliest deadline that can still be met, also in the second of doubt, from now on; infinite where none can. */
 function leastToSaveMs(state: CoreState): number {
   let leastMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets)
-    if (market.goal === 'guard' && isSalvageable(state, market))
-      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  for (const market of state.markets) {
+    if (market.goal !== 'guard') continue;
+    const leftMs = leftToSaveMs(state, market);
+    if (isSalvageable(state, market, leftMs)) leastMs = Math.min(leastMs, leftMs);
+    else if (isInDoubt(state, market, leftMs)) leastMs = Math.min(leastMs, leftMs + ROUNDING_MS);
+  }
   return leastMs;
 }
 
