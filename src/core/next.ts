@@ -3,6 +3,7 @@ import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise
 import {
   awakeMs,
   awakeSlackMs,
+  COALESCE_MS,
   type CoreState,
   type MarketState,
   onTheirWay,
@@ -264,8 +265,8 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   const leastMs = state.phase.kind === 'running' ? leastToSaveMs(state) : Number.POSITIVE_INFINITY;
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
-  // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100));
+  // Another market may be the one that is probed: its own renewal comes after the answer. Wake-ups may be held together.
+  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100) + COALESCE_MS);
 }
 
 /** The same for a refused key, and rarely where nothing is left to save. */
