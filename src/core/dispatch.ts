@@ -334,10 +334,12 @@ function endLongLanes(state: CoreState): void {
   const patienceMs = patienceOf(state);
   for (const holder of state.attempts.values()) {
     if (holder.laneMs <= patienceMs) continue;
-    const hasWaited = state.queue.some(
-      (market) =>
-        market !== holder.market && (state.now.monoMs - market.nextMs) * 2 >= leftToSaveMs(state, market),
-    );
+    // One that has nothing left to save loses nothing: it must not keep the slow one from being saved.
+    const hasWaited = state.queue.some((market) => {
+      const leftMs = leftToSaveMs(state, market);
+      const waitedMs = state.now.monoMs - market.nextMs;
+      return market !== holder.market && leftMs > 0 && waitedMs * 2 >= leftMs;
+    });
     if (hasWaited) holder.laneMs = patienceMs;
   }
 }
