@@ -29,7 +29,7 @@ export const TTL_MS = 15_000;
 /** For this long after its start a daemon renews without having heard of a bot. */
 export const GRACE_MS = 20_000;
 /** A stop may take this long. */
-export const BUDGET_MS = 8000;
+export const stopBudgetMs = ({ stopSeconds = 8 }: Plan): number => stopSeconds * 1000;
 
 /** The configured markets as one of the daemons sees them. */
 export interface Shared {

@@ -5,7 +5,7 @@ import type { WireResult } from '../../src/exchange/wire.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
 import { timedOf } from './conditions.ts';
-import { BUDGET_MS, GRACE_MS, type Incarnation, type Shared, TTL_MS } from './court.ts';
+import { GRACE_MS, type Incarnation, type Shared, stopBudgetMs, TTL_MS } from './court.ts';
 import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
 import { EPOCH_MS, LIMIT_WINDOW_MS, newKeyOf } from './server.ts';
@@ -192,7 +192,7 @@ function settingsOf(
       onStale: plan.onStale,
     },
     onLapse: plan.onLapse ?? 'rearm',
-    shutdown: { policy: planned.policy, budgetMs: BUDGET_MS },
+    shutdown: { policy: planned.policy, budgetMs: stopBudgetMs(plan) },
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,

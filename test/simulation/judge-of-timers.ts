@@ -3,7 +3,6 @@ import type { Notice } from '../../src/core/notice.ts';
 import type { CoreView, MarketView } from '../../src/core/view.ts';
 import { isQuiet, isScarce, PLENTY_REQUESTS } from './conditions.ts';
 import {
-  BUDGET_MS,
   type Court,
   type Incarnation,
   type Listener,
@@ -11,6 +10,7 @@ import {
   perKey,
   perMarket,
   type Sent,
+  stopBudgetMs,
   TOLERANCE_MS,
   type Truth,
   TTL_MS,
@@ -89,8 +89,8 @@ export function createDepartureJudge({ plan, nowMs, blame }: Court): Listener {
   };
 }
 
-/** So much of a stop's budget goes by waiting for strays, and no more: what is left is for the delete. */
-const WAITS_MS = BUDGET_MS - 1000;
+/** So much of a stop's budget is left for the delete when it has waited for strays. */
+const DELETE_MS = 1000;
 
 /**
  * Invariants 3 and 6: without rising nonces what ends or shortens a timer is not written while a renewal may still arrive
@@ -117,7 +117,7 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
   function hasNoTime(market: string, by: Incarnation): boolean {
     if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
     const dangerMs = postOf(by, market).lastMonoMs + REQUEST_LIFETIME_MS - by.clock.now().monoMs;
-    return dangerMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS - nowMs();
+    return dangerMs >= by.stoppingMs + stopBudgetMs(plan) - DELETE_MS - TOLERANCE_MS - nowMs();
   }
 
   function judgeEnd({ market }: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {

@@ -62,6 +62,7 @@ const PLAN = record({
   evidence: Type.Optional(oneOf(...EVIDENCE_MODES)), // How the bots are watched; `beat` where it is not given.
   onStale: oneOf('expire', 'trip'),
   onLapse: Type.Optional(oneOf('rearm', 'hold')), // `rearm` where it is not given.
+  stopSeconds: Type.Optional(number(1, 300)), // What a stop may take; 8 where it is not given.
   roundTripMs: number(0.1, 2000),
   profile: oneOf('documented', 'live'),
   rounding: oneOf('floor', 'round', 'ceil'),

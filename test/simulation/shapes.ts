@@ -47,6 +47,8 @@ const UNTOPPED: ReadonlySet<FaultKind> = new Set([
 
 const SHAPE_STREAM = 0x31_de5;
 const MINUTE_MS = 60_000;
+/** What a stop may take; the next life of a daemon begins 10 s later at the soonest. */
+const STOP_SECONDS = [8, 8, 8, 1, 2, 4, 10] as const;
 
 /** A world with one daemon, a budget that is large enough, and nothing wrong yet. */
 function plain(draw: Draw, plan: Plan, timeouts: readonly number[], count: number): Plan {
@@ -137,7 +139,7 @@ const drawMany: Shape = (draw, plan) => {
 
 /** A fleet whose cadence uses most of its budget, and outages that it must survive all the same. */
 const drawBusy: Shape = (draw, plan) => {
-  const timeouts = draw.pick([[5, 10], [10], [20], [30], [10, 20, 60]]);
+  const timeouts = draw.pick([[5, 10], [5, 600], [10], [20], [30], [10, 20, 60]]);
   const world = plain(draw, { ...plan, faultyMs: 100_000 }, timeouts, draw.whole(6, 18));
   const busy = {
     ...world,
@@ -153,6 +155,33 @@ const drawBusy: Shape = (draw, plan) => {
 function drawHoles(draw: Draw, world: Plan): Fault[] {
   return drawOutages(draw, world, ['black-hole', 'lose-reply', 'lose-reply', 'server-error']);
 }
+
+/** Outages nearly as long as must be survived, and around the end of each some markets are sick by themselves for seconds. */
+const drawEnds: Shape = (draw, plan) => {
+  const timeouts = draw.pick([
+    [5, 10],
+    [5, 10],
+    [5, 10, 30],
+    [10, 15, 30],
+  ]);
+  const world = plain(draw, { ...plan, faultyMs: 100_000 }, timeouts, draw.whole(6, 14));
+  const busy = draw.chance(0.5)
+    ? { ...world, budgetRequests: Math.ceil(leastBudget(world.markets) * draw.between(1, 1.3)) }
+    : world;
+  const outages = drawOutages(draw, busy, ['refuse-connections', 'server-error']);
+  const sick = outages.flatMap(({ atMs, forMs }) =>
+    Array.from({ length: draw.whole(2, Math.floor(world.markets.length / 2)) }, (_, target) =>
+      fault(
+        draw.pick(['black-hole', 'black-hole', 'black-hole', ...SICK]),
+        atMs + forMs + draw.between(-1500, 0),
+        draw.between(1000, 4000),
+        draw.between(500, 1500),
+        target,
+      ),
+    ),
+  );
+  return withFaults(busy, [...outages, ...sick]);
+};
 
 /** All answers are late for some seconds, again and again. */
 function drawSlowSpells(draw: Draw, { faultyMs }: Plan): Fault[] {
@@ -200,7 +229,7 @@ const drawStops: Shape = (draw, plan) => {
     );
   }
   const daemons = world.daemons.map((daemon) => ({ ...daemon, policy: 'delete' as const }));
-  return withFaults({ ...world, daemons }, faults);
+  return withFaults({ ...world, daemons, stopSeconds: draw.pick(STOP_SECONDS) }, faults);
 };
 
 /** Long timers, and outages of minutes: most of them nearly as long as the shortest must survive, some longer. */
@@ -317,11 +346,62 @@ const drawMixed: Shape = (draw, plan) => {
     .map((kind) => drawFault(draw, kind, plan));
   const onLapse = draw.chance(0.3) ? ('hold' as const) : ('rearm' as const);
   const connections = draw.pick([64, 64, 8, 4]);
-  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse, connections };
+  const stopSeconds = draw.pick(STOP_SECONDS);
+  const cadenced = {
+    ...plan,
+    markets: carried(markets, plan.budgetRequests),
+    onLapse,
+    connections,
+    stopSeconds,
+  };
   return withFaults(cadenced, [...plan.faults, ...more]);
 };
 
+const TROUBLES = FAULT_KINDS.filter((kind) => FAULTS[kind] === 'requests' && !UNTOPPED.has(kind));
+const INCIDENTS = FAULT_KINDS.filter(
+  (kind) => /daemon|bot|market|base/.test(FAULTS[kind]) && !UNTOPPED.has(kind),
+);
+
+/**
+ * One trouble after the other, and in the middle of each whatever else may happen at once: bots end or fall silent, each in
+ * its own way, the daemon stops or stands still, clocks are set, the key is replaced, markets move or are taken out.
+ */
+const drawMidst: Shape = (draw, plan) => {
+  const bots = draw.whole(1, 6);
+  const timeouts = draw.pick([[5], [5, 600], [10, 30], [30, 60, 120], [5, 30, 60]]);
+  const world = {
+    ...plain(draw, { ...plan, bots }, timeouts, draw.whole(1, 8)),
+    bases: draw.chance(0.3) ? 2 : 1,
+  };
+  const chance = draw.between(0.05, 0.25);
+  const faults: Fault[] = [];
+  for (
+    let atMs = draw.between(6000, 30_000);
+    atMs < world.faultyMs * 0.8;
+    atMs += draw.between(20_000, 60_000)
+  ) {
+    const forMs = draw.between(300, 20_000);
+    const strike = (kind: FaultKind, fromMs: number, longestMs: number) => {
+      const one = drawFault(draw, kind, world);
+      const startMs = Math.round(Math.max(0, fromMs));
+      faults.push({ ...one, atMs: startMs, forMs: Math.round(Math.min(one.forMs, longestMs)) });
+    };
+    strike(draw.pick(TROUBLES), atMs, forMs);
+    for (const kind of INCIDENTS)
+      for (let count = FAULTS[kind] === 'bot' ? bots : 1; count > 0; count -= 1)
+        if (draw.chance(chance) && (FAULTS[kind] !== 'base' || world.bases > 1))
+          strike(kind, atMs + draw.between(-3000, forMs + 3000), world.faultyMs * 0.2);
+  }
+  const policy = draw.pick(['delete', 'delete', 'keep', 'handoff'] as const);
+  const daemons = world.daemons.map((daemon) => ({ ...daemon, policy }));
+  return withFaults({ ...world, daemons, stopSeconds: draw.pick(STOP_SECONDS) }, faults);
+};
+
 const SHAPES = [
+  drawMidst,
+  drawMidst,
+  drawEnds,
+  drawEnds,
   drawSick,
   drawSick,
   drawSlow,
