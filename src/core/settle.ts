@@ -74,14 +74,14 @@ export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: E
 
 /**
  * How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time,
- * what a newer request has overtaken says nothing about now, and a cache or a garbling proxy is not the exchange.
+ * what a newer request has overtaken says nothing about now, and a cache, a gateway's page or garbling is not the exchange.
  */
 function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
   const isAnswer =
     outcome.kind === 'transient'
-      ? outcome.reason === 'http_5xx' || outcome.reason === 'validation'
-      : outcome.kind !== 'protocol';
+      ? outcome.reason === 'validation'
+      : outcome.kind !== 'protocol' && outcome.kind !== 'throttled';
   if (!isAnswer || attempt.at.monoMs < state.stalledMs || isOvertaken(market, attempt)) return;
   const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);

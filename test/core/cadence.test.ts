@@ -6,6 +6,7 @@ import {
   type Driver,
   gaps,
   gapsBetween,
+  HTTP_500,
   play,
   played,
   STALE_NONCE,
@@ -127,6 +128,16 @@ test('several answers of 429 within a second stretch the cadence once', () => {
   driver.suffer(900, THROTTLED);
   expect(driver.notices('attempt-failed').length).toBeGreaterThan(10);
   expect(driver.notices('throttled').map(({ factor }) => factor)).toEqual([1.5]);
+});
+
+test.each([
+  ['504', HTTP_500],
+  ['429', THROTTLED],
+])('pages of a gateway, a %s after 1.5 s each, do not tell how long the exchange takes', (_status, page) => {
+  const driver = played({ markets: many(20) }, 'start');
+  driver.live(18_000);
+  driver.live(20_000, 1500, (write) => driver.settle(write, page));
+  expect(driver.notices('cadence')).toEqual([]);
 });
 
 test('the requests of a market that answers slowly are spread over the time of an answer', () => {
