@@ -104,9 +104,12 @@ export function suspensionOf({ bot: { state } }: MarketState): Suspension | null
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // What a stop has deleted stays so, and what it is to delete as long as its bot is not dead, or an operator wants it.
+  // What a stop has deleted stays so, and what it is to delete as long as its bot is not dead, or an operator wants it. But
+  // it is guarded anew where the delete has to wait.
   const isDead = market.bot.state === 'failed' || (market.bot.state === 'stale' && market.hold === null);
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !isDead)) return;
+  const waits = goal === 'guard' && !market.triedDelete;
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !(isDead || waits)))
+    return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
   if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
   market.goal = goal;

@@ -39,6 +39,15 @@ describe('a stop', () => {
     expect(bench.book.timers.size).toBe(0);
   });
 
+  test('guards a timer that would run out while its delete waits for a renewal without an answer', () => {
+    const shutdown = { budgetMs: 15_000 };
+    const bench = running({ markets: many(3, 5), nonce: 'window', shutdown }, 20_000);
+    bench.strike({ kind: 'lost' }, 1000);
+    bench.run(1000);
+    const { left } = stopped(bench);
+    expect([left, bench.book.fired, bench.book.timers.size]).toEqual([[], [], 0]);
+  });
+
   test('at once after the start leaves nothing behind', () => {
     const bench = createBench({ markets: many(5) });
     bench.keeper.start();
