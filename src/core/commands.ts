@@ -110,12 +110,11 @@ function meetBot(state: CoreState, name: string): BotState {
 }
 
 /**
- * A bot that no market names can say nothing, and its silence means nothing: when it is named again it is met anew. A
+ * A bot without a market here may say nothing here, and its silence means nothing: when one comes back it is met anew. A
  * dead one stays dead until it speaks: it must not be given a new start-up grace.
  */
 function forgetBots(state: CoreState): void {
-  const markets = [...state.markets.map(({ settings }) => settings), ...state.settings.elsewhere];
-  const named = new Set(markets.map(({ bot }) => bot));
+  const named = new Set(state.markets.map(({ settings: { bot } }) => bot));
   for (const [name, bot] of state.bots)
     if (!named.has(name) && bot.state !== 'failed' && bot.state !== 'stale') state.bots.delete(name);
 }

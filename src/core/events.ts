@@ -97,9 +97,9 @@ export interface CoreSettings {
   readonly requestLifetimeMs: number;
   /**
    * Markets that belong to another shard: one that leaves and is named here is renewed once more and left to the other
-   * shard, whatever the policy. Their bots are heard here as well.
+   * shard, whatever the policy.
    */
-  readonly elsewhere: readonly Pick<MarketSettings, 'market' | 'bot'>[];
+  readonly elsewhere: readonly Pick<MarketSettings, 'market'>[];
 }
 
 /** What a bot says of itself: it lives, it ends on purpose, or it is broken and nothing shall be renewed for it. */

@@ -158,4 +158,14 @@ describe('a bot whose only market had another bot for a while', () => {
   test('is not taken for dead under onStale: trip', () => {
     expect(play(back('beat', 'trip'), 'live 5').asked(5)).toEqual([]);
   });
+
+  test('is not taken for dead under onStale: trip where another shard had the market', () => {
+    const markets = ['AAA:60:other', 'BBB:60:maker'];
+    const liveness = { mode: 'beat', onStale: 'trip' } as const;
+    const driver = played({ markets, liveness }, 'live 1, beat other, beat maker, live 1');
+    driver.reload({ markets: ['AAA:60:other'], elsewhere: ['BBB:60:maker'], liveness });
+    play(driver, beats(36));
+    driver.reload({ markets, liveness });
+    expect(play(driver, 'live 5').asked(5)).toEqual([]);
+  });
 });

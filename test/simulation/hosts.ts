@@ -196,7 +196,7 @@ function settingsOf(
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,
-    elsewhere: elsewhere.map(({ market, bot }) => ({ market, bot: botName(bot) })),
+    elsewhere,
   };
 }
 

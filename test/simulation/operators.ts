@@ -146,9 +146,7 @@ function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge)
       judge.onIntent(host, name, 'guard');
     }
   }
-  // One that is met stays known where another shard has its markets, and is heard.
-  const isMet = ({ bot }: PlannedMarket) => host.bots.has(bot);
-  const named = new Set([...shared.own, ...shared.elsewhere.filter(isMet)].map(({ bot }) => bot));
+  const named = new Set(shared.own.map(({ bot }) => bot));
   for (const bot of named) if (!host.bots.has(bot)) judge.onIntroduced(host, bot);
   for (const bot of host.bots) if (!named.has(bot)) judge.onDismissed(host, bot);
   host.bots = named;
