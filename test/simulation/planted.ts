@@ -114,7 +114,7 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('a request leaves without being asked again', 27, 'after it had decided on it', [
     ['keeper', 'mayWrite(state, attempt, clock.now())', 'mayWrite !== undefined'],
   ]),
-  bug('a suspend does not age a timer', 50, 'and it is not', [
+  bug('a suspend does not age a timer', 119, 'and it is not', [
     ['core/time', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', ''],
   ]),
   bug('the second that the exchange rounds off is not given away', 1, 'says within', [
@@ -147,7 +147,12 @@ export const PLANTED: readonly PlantedBug[] = [
     'did not arm it within',
     'what has lapsed waits for 5 s only',
   ),
-  bug('a stop probes as rarely as it renews', 66, 'has not deleted it', 'a stop probes twice a second'),
+  bug(
+    'a stop probes as rarely as it renews',
+    'a-stop-probes-twice-a-second.json',
+    'has not deleted it',
+    'a stop probes twice a second',
+  ),
   bug('the timeout that the exchange granted is not looked at', 56, 'longer than it is', [
     ['core/belief', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs'],
   ]),

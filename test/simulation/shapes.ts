@@ -229,7 +229,7 @@ const drawStops: Shape = (draw, plan) => {
     );
   }
   const daemons = world.daemons.map((daemon) => ({ ...daemon, policy: 'delete' as const }));
-  return withFaults({ ...world, daemons, stopSeconds: draw.pick(STOP_SECONDS) }, faults);
+  return withFaults({ ...world, daemons }, faults);
 };
 
 /** Long timers, and outages of minutes: most of them nearly as long as the shortest must survive, some longer. */
@@ -399,7 +399,7 @@ const drawMidst: Shape = (draw, plan) => {
 
 const SHAPES = [
   drawMidst,
-  drawMidst,
+  drawStops,
   drawEnds,
   drawEnds,
   drawSick,
