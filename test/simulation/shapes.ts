@@ -216,7 +216,7 @@ const drawStart: Shape = (draw, plan) => {
 const drawStops: Shape = (draw, plan) => {
   const world = plain(draw, { ...plan, watched: true, bots: 2 }, [30, 60, 120], draw.whole(2, 6));
   const faults: Fault[] = [];
-  for (let atMs = draw.between(15_000, 30_000); atMs < world.faultyMs - 40_000; atMs += 60_000) {
+  for (let atMs = draw.between(15_000, 30_000); atMs < world.faultyMs - 40_000; atMs += 40_000) {
     const stopMs = atMs + draw.between(500, 12_000);
     const goodbyeMs = stopMs + draw.between(-3000, 1000);
     const leaving = draw.whole(0, 1);
@@ -229,7 +229,8 @@ const drawStops: Shape = (draw, plan) => {
     );
   }
   const daemons = world.daemons.map((daemon) => ({ ...daemon, policy: 'delete' as const }));
-  return withFaults({ ...world, daemons }, faults);
+  const nonce = draw.chance(0.8) ? 'increasing' : 'window';
+  return withFaults({ ...world, daemons, nonce }, faults);
 };
 
 /** Long timers, and outages of minutes: most of them nearly as long as the shortest must survive, some longer. */
