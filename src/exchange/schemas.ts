@@ -2,6 +2,7 @@ import Type, { type Static, type TObject, type TProperties, type TSchema } from 
 import { ORDER_TYPES } from '../core/events.ts';
 import { MARKET_PATTERN } from '../util/nearest.ts';
 import { LAST_SECOND } from './classify.ts';
+import type { OperationName } from './operations.ts';
 
 /**
  * What each operation of the API document takes and answers: one schema for its arguments and one for its reply, from
@@ -95,7 +96,7 @@ export const ARGUMENTS = {
   }),
   miningPool: request({}),
   ping: request({}),
-} as const satisfies Record<string, TSchema>;
+} as const satisfies Record<OperationName, TSchema>;
 
 // What only describes a thing may be missing or null in a reply; what it is known or counted by may not.
 
@@ -187,7 +188,7 @@ export const REPLIES = {
     }),
   }),
   ping: Type.Array(Type.Literal('pong'), { minItems: 1, maxItems: 1, description: '["pong"]' }),
-} as const satisfies Record<string, TSchema>;
+} as const satisfies Record<OperationName, TSchema>;
 
 /** What was given or received is not written to; an optional argument may also be there as undefined. */
 type Fixed<T> = T extends readonly (infer Item)[]
