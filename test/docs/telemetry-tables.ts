@@ -75,10 +75,14 @@ export const CLOSED_LABELS = [
   closed('notify_failures_total', 'what', NOTIFY_WHATS),
 ];
 
+/** Labels whose values the table does not list: most are names of the configuration. */
+const OPEN_LABELS = 'market bot mode order_types policy base version revision node_version level'.split(' ');
+
 /** A label of the metric, with its values where they are a closed set. */
 function describeLabel(label: string, metric: string): string {
   const found = CLOSED_LABELS.find((set) => set.label === label && set.of.includes(metric));
-  if (found === undefined) return code(label);
+  if (found === undefined && OPEN_LABELS.includes(label)) return code(label);
+  if (found === undefined) throw new Error(`CLOSED_LABELS has no values for ${label} of ${metric}`);
   return `${code(label)}: ${found.explained ?? found.values.join(', ')}`;
 }
 
