@@ -3,7 +3,10 @@ import type { BotPhase, Hold, Notice } from './notice.ts';
 import { type Bucket, bucketOf, LEAST_ATTEMPTS, planCadence, WINDOW_DRIFT_MS } from './promise.ts';
 import { type Instant, lifeMs, startTimebase, type Timebase } from './time.ts';
 
-/** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
+/**
+ * One moment on the clocks of `time.ts`. Beliefs and evidence age by `lifeMs`. `awakeMs` is monotonic time plus suspend:
+ * not the time that the host was awake, but what no setting of the wall clock moves.
+ */
 export interface Moment {
   readonly monoMs: number;
   readonly lifeMs: number;
@@ -38,13 +41,13 @@ export interface Write {
   longestMs: number;
 }
 
-/** One request that this process has written. */
+/** One request that this process has dispatched. `left` tells whether its first byte was written. */
 export interface Attempt extends Write {
   readonly market: MarketState;
   readonly base: BaseState;
-  /** It takes a lane for this long, or until it is answered. */
+  /** It holds a lane for this long, or until it is answered: while all lanes are held, other requests wait. */
   laneMs: number;
-  /** One of the lanes for what hangs or is slow. */
+  /** It holds one of the extra lanes for requests that hang or are slow. */
   readonly own: boolean;
   /** Monotonic time at which it is given up. */
   giveUpMs: number;
@@ -70,7 +73,7 @@ export interface Belief {
   notAfterMs: number | null;
 }
 
-/** What becomes of a market's timer. */
+/** What is done with a market's timer. `leave`: nothing, so that it fires. Whether the market is `leaving` is another question. */
 export type Goal = 'guard' | 'renew-once' | 'trip' | 'delete' | 'leave';
 
 /** What the market came to so far. */
@@ -87,7 +90,7 @@ export class MarketStats {
 
 /** What the exchange refuses, and how often in a row. */
 export interface Refusal<What> {
-  /** Said after the second refusal in a row of what was good before; null while it is not refused. */
+  /** Null while it counts as accepted. What was good before counts as refused from the second refusal in a row on. */
   said: (What & { readonly detail: string; readonly sinceMs: number }) | null;
   count: number;
   lastMs: number;
@@ -97,7 +100,7 @@ function noRefusal<What>(): Refusal<What> {
   return { said: null, count: 0, lastMs: Number.NEGATIVE_INFINITY };
 }
 
-/** One market. New, nothing is known about it, and it is due at once. */
+/** One market. A new one is due at once, and nothing is known about its timer. */
 export class MarketState {
   settings: MarketSettings;
   /** The one that its settings name. */
@@ -106,22 +109,22 @@ export class MarketState {
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null = null;
   /**
-   * No longer configured, or another shard's by now, which it may have become while its timer was being deleted:
-   * `dropped`. Forgotten once its goal is reached.
+   * `removed`: no longer configured. `moved`: another shard's by now. `dropped`: the same, and its timer was being deleted
+   * here. Forgotten once its goal is reached.
    */
   leaving: 'removed' | 'moved' | 'dropped' | null = null;
   /** Kept up to date by `follow` alone. */
   goal: Goal = 'guard';
   /** The goal's last request was confirmed, or nothing needs to be done for it, as to leave it. */
   reached = false;
-  /** No renewal was confirmed since it was new, or became unwanted while surely armed: what fires now fires on purpose. */
+  /** What fires now fires on purpose: no renewal was confirmed since it was new, or became unwanted while surely armed. */
   firesOnPurpose = true;
   periodMs: number;
   /** Offset of its renewals on the grid of its period, so that they stay spread after any burst. */
   offsetMs = 0;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
-  /** When somebody wants an attempt, monotonic: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
+  /** From when on a command, or the end of a stall or an outage, wants an attempt, monotonic; infinitely long ago: nothing does. */
   askedMs: number;
   lastWrittenMs = Number.NEGATIVE_INFINITY;
   /** A stop has written a delete, whatever became of it. */
@@ -133,6 +136,7 @@ export class MarketState {
   /** Failures since the last confirmation. */
   streak = 0;
   staleNonces = 0;
+  /** The connection of its last request may hang, or broke: the next one takes a new connection. */
   timedOut = false;
   refusal = noRefusal<{ readonly code: number }>();
   overdueSaid = false;
@@ -168,7 +172,7 @@ export class BaseState {
   /** Failures since the last answer of the API. */
   failures = 0;
   lastAnswerMs: number;
-  /** When the request was written whose answer ended the last outage. */
+  /** When the request that ended the last outage was written. */
   provenMs = Number.NEGATIVE_INFINITY;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
   outage: { readonly sinceMs: number; probes: number; probedMs: number } | null = null;
@@ -181,7 +185,7 @@ export class BaseState {
   }
 }
 
-/** One bot. Not heard of, it has its start-up grace from when it was configured. */
+/** One bot. Its start-up grace counts from when it was configured. */
 export interface BotState {
   readonly bot: string;
   state: BotPhase;
@@ -198,9 +202,9 @@ export type Phase =
       readonly policy: Policy;
       /** Evidence that is newer than this is newer than the stop. */
       readonly heardFromAwakeMs: number;
-      /** Bots that seemed to live then. */
+      /** Bots that were alive when the stop began. */
       readonly living: ReadonlySet<BotState>;
-      /** Until then evidence is waited for that is newer than the stop. */
+      /** The stop waits until then for evidence that is newer than itself. */
       readonly evidenceUntilMs: number;
       readonly budgetEndMs: number;
     }
@@ -234,11 +238,11 @@ export class CoreState {
   readonly attempts = new Map<number, Attempt>();
   phase: Phase = { kind: 'running' };
   now: Instant;
-  /** When the step before this one was taken: what was heard since then may be as old. Monotonic. */
+  /** When the step before this one was taken, monotonic: a word that is heard now may have been said since then. */
   lastStepMs: number;
   /** When lost time was noticed last: a request from before that may not leave after it. Monotonic. */
   stalledMs = Number.NEGATIVE_INFINITY;
-  /** Words of bots that are heard right after that may have waited since then. */
+  /** Words that are heard right after a stall may have been said since then. Monotonic. */
   deafSinceMs = Number.NEGATIVE_INFINITY;
   nextAttemptId = 1;
   nextOrder = 1;
@@ -252,7 +256,7 @@ export class CoreState {
   /** When a market that was not surely armed last had its turn. */
   turnMs = Number.NEGATIVE_INFINITY;
   bucket: Bucket;
-  /** Tokens that have not flowed back yet, and until when that was counted. */
+  /** Tokens of the bucket that were used, and had not flowed back at `spentAtMs`. */
   spent = 0;
   spentAtMs: number;
   /** When requests were settled, as long as that is within the window of the budget; the oldest first. Monotonic. */
@@ -295,7 +299,7 @@ export class CoreState {
   }
 }
 
-/** Takes other markets. What waits in order keeps its place, and what is new gets one at the next look. */
+/** Replaces the markets. What waits in the queue keeps its place; what is new gets one at the next dispatch. */
 export function setMarkets(state: CoreState, markets: readonly MarketState[]): void {
   state.markets = markets;
   state.byName = new Map(markets.map((market) => [market.settings.market, market]));
@@ -333,7 +337,7 @@ export function periodOf({ cadenceFactor }: CoreState, { periodMs, settings }: M
   return Math.max(periodMs, Math.min(periodMs * cadenceFactor, settings.timeoutMs / LEAST_ATTEMPTS));
 }
 
-/** Monotonic time and suspend: what no setting of the wall clock moves. */
+/** Monotonic time plus suspend, see `Moment`. */
 export function awakeMs({ now, timebase }: CoreState): number {
   return now.monoMs + timebase.sleptMs;
 }
@@ -383,7 +387,7 @@ export function ageMs(state: CoreState, { at }: Write): number {
   return state.now.monoMs - at.monoMs;
 }
 
-/** For how long its answer could have been read: what lies in a socket while the loop stands still is not heard. */
+/** How long its answer could have been read: while the loop stands still, nothing is read. */
 export function unansweredMs(state: CoreState, { at }: Write): number {
   return state.now.monoMs - Math.max(at.monoMs, state.stalledMs);
 }
@@ -410,8 +414,8 @@ export function firesBy(state: CoreState, { belief }: MarketState): number | nul
 }
 
 /**
- * Tokens in hand. The bucket sets the pace of what is written; the window bounds what the exchange may see within one of
- * its own: a request counts from its writing until a window after it was settled.
+ * Tokens that may be used now. The bucket sets the pace of writing. The budget bounds what the exchange can count in one
+ * of its windows: a request counts from its writing until a window after it was settled.
  */
 export function tokens(state: CoreState): number {
   const { bucket, settings, attempts, settledMs } = state;
@@ -453,17 +457,20 @@ export function forgetSettled(state: CoreState): void {
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
-/** Has everything been looked at just now? Thousands of answers, each with a look at thousands of markets, stop the loop. */
+/**
+ * Was every one of many markets looked at within the last 25 ms? Until then an answer only sends what is next in the
+ * queue: thousands of answers, each with a look at thousands of markets, would stop the loop.
+ */
 export function isRecent({ markets, now, orderedMs }: CoreState): boolean {
   return markets.length > MANY_MARKETS && now.monoMs < orderedMs + COALESCE_MS;
 }
 
-/** May renewals take it? One that stands in for the first must not be pinged in vain. */
+/** May renewals go over this address? One that stands in for the first must not have failed its last ping. */
 export function takesRenewals({ outage, index, ping }: BaseState): boolean {
   return outage === null && (index === 0 || ping?.ok !== false);
 }
 
-/** The addresses that renewals may take: others than the first only where they serve the same account. */
+/** The addresses that renewals may take: all where they serve the same account, else the first. */
 export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);
 }

@@ -31,7 +31,7 @@ export interface Timebase {
   }[];
 }
 
-/** A stretch of time that the daemon did not live through in the ordinary way. `byMs` is signed for clock steps. */
+/** A suspend of the host, or a step of its wall clock: `byMs` is negative where that was set back. */
 export interface Jump {
   readonly what: 'suspend' | 'clock-step';
   readonly byMs: number;
@@ -61,8 +61,8 @@ export function lifeMs(timebase: Timebase, now: Instant): number {
 }
 
 /**
- * The life time and the awake time at a monotonic moment that has passed. A jump may have happened any time before it
- * was noticed: what lies before that counts as from before the jump.
+ * The life time and the awake time at a monotonic moment that has passed. A jump may have happened at any time before it
+ * was noticed, so that an earlier moment counts as one before the jump.
  */
 export function lifeAt(
   timebase: Timebase,
