@@ -47,11 +47,14 @@ import { clamp } from './time.ts';
 const LEAST_OWN = 64;
 
 /** An answer that takes this many times as long as the market's answers did is overdue: its request may give way. */
-const LATE = 1.25;
+const OVERDUE_FACTOR = 1.25;
 
 /** The first number of each rank. What is added, milliseconds or thousandths of a timeout, is far less than their gaps. */
 const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
-/** What has lapsed, or was never armed, lets what has time go first for this long. One market in this time goes first. */
+/**
+ * What has lapsed, or was never armed, lets what has time go first for this long. Once in this time
+ * one such market goes before what presses.
+ */
 const LAPSED_WAITS_MS = 5000;
 
 /**
@@ -75,7 +78,7 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
  */
 function isAwaited(state: CoreState, market: MarketState): boolean {
   if (state.settings.nonce !== 'window') return false;
-  const overdueMs = LATE * answerTimeMs(state, market);
+  const overdueMs = OVERDUE_FACTOR * answerTimeMs(state, market);
   return openWrites(market).some((attempt) => ageMs(state, attempt) < overdueMs);
 }
 
@@ -143,8 +146,8 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     const base = routeFor(state, market, open);
     if (base === null) continue;
     if (send(state, market, base, full, out)) continue;
-    // While no lane is full the bucket is empty, and nobody goes past it. Where thousands wait for lanes, nobody else is
-    // looked for at each answer.
+    // No lane was full, so the bucket is empty, and the rest waits in its order. Where thousands wait for lanes, an answer
+    // looks for no other market either.
     if (full.size === 0 || !isAnew) {
       left.push(...state.queue.slice(place));
       break;
@@ -177,8 +180,8 @@ function isDue(state: CoreState, { nextMs }: MarketState): boolean {
 }
 
 /**
- * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no token is free, or
- * no lane, which `full` remembers: time or an answer helps, and the others wait as well.
+ * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no token or no lane
+ * is free: then others wait as well. `full` remembers which kind of lane has none left.
  */
 function send(
   state: CoreState,
@@ -203,7 +206,7 @@ function send(
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
   if (givesWay !== undefined && waitsFor(state, market, givesWay)) return true;
   const lane = laneOf(state, market);
-  // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
+  // Where one found no lane, no other does: thousands that each look for one would stop the loop.
   if (full.has(lane.own) || !hasLane(state, lane)) {
     full.add(lane.own);
     return false;
@@ -220,17 +223,17 @@ function send(
 
 /**
  * A request that may still be answered in the usual time does not give way, as long as the timer can wait. Giving up ends
- * its connection, and may end its way through a slow exchange: who kept doing so would never be answered.
+ * its connection, and perhaps its way through a slow exchange: a market that always did so would never be answered.
  */
 function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolean {
-  const overdueAtMs = attempt.at.monoMs + LATE * answerTimeMs(state, market);
+  const overdueAtMs = attempt.at.monoMs + OVERDUE_FACTOR * answerTimeMs(state, market);
   const untilMs = Math.min(overdueAtMs, state.now.monoMs + untilPressedMs(state, market));
   if (untilMs <= state.now.monoMs) return false;
   lookAgainAt(state, untilMs);
   return true;
 }
 
-/** What another request of its market waits for is listened to for a few answer times only, and as long as that can wait. */
+/** Gives up what the market's next request waits for: after three answer times, at least 1 s; sooner where it cannot wait. */
 function endOverdue(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
   for (const attempt of attempts) {
     const listensMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
@@ -240,7 +243,7 @@ function endOverdue(state: CoreState, market: MarketState, attempts: readonly Wr
   }
 }
 
-/** Marks what needs no request: nothing of ours is armed, or the timer fires sooner than a cut would let it. */
+/** Marks what needs no request: nothing of ours is armed, or the timer fires sooner than after a trip. */
 function markDone(state: CoreState, market: MarketState): boolean {
   if (market.goal === 'delete') {
     // Only what this process armed is deleted.
@@ -268,7 +271,7 @@ function isHung(state: CoreState, market: MarketState): boolean {
   );
 }
 
-/** A request takes its lane for this long at least: a few answer times. */
+/** A request holds its lane for a few answer times, where it is not answered before. */
 const patienceOf = ({ answerMs }: CoreState) =>
   answerMs === null ? LONGEST_LANE_MS : clamp(4 * answerMs + 50, 100, LONGEST_LANE_MS);
 
@@ -297,8 +300,8 @@ function laneOf(state: CoreState, market: MarketState): Lane {
   }
   if (answerMs <= patienceMs) return { fresh, own: false, laneMs: fresh ? 0 : patienceMs };
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
-  const waits = staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state);
-  return { fresh, own: false, laneMs: waits ? LATE * answerMs : 0 };
+  const waits = staleNonces > 0 && presses && 3 * OVERDUE_FACTOR * answerMs <= leastSlackMs(state);
+  return { fresh, own: false, laneMs: waits ? OVERDUE_FACTOR * answerMs : 0 };
 }
 
 /**
@@ -317,7 +320,7 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
   const isCut = hung.length >= Math.max(3, lanes) && hung.length < LEAST_OWN && state.key.accepted;
   const heldMs = ({ laneMs, market }: Attempt) =>
-    isCut ? Math.min(laneMs, LATE * answerTimeMs(state, market)) : laneMs;
+    isCut ? Math.min(laneMs, OVERDUE_FACTOR * answerTimeMs(state, market)) : laneMs;
   const holders = open.filter((one) => ageMs(state, one) < heldMs(one) && (!isWide || one.own === own));
   if (holders.length < lanes) return true;
   for (const one of holders) lookAgainAt(state, one.at.monoMs + heldMs(one));
@@ -363,9 +366,9 @@ function routeFor(state: CoreState, market: MarketState, open: readonly BaseStat
 }
 
 /**
- * Half-open probes: each address that is out is tried by one request per `gapToProbeMs`. The most urgent market that has
- * failed goes, those first that were tried least since their last success: a market that was sick before must not keep the
- * others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
+ * Half-open probes: each address that is out is tried by one request per `gapToProbeMs`. Of the markets that have failed
+ * those go first that were tried least since their last success, and then the most urgent: a market that was sick before
+ * must not keep the others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
  * probed, and by no request that ends a timer: a stop would spend its budget on it.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {

@@ -25,7 +25,10 @@ export const UNPROTECTED_GAP_MS = 500;
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
 export const FIRST_PROBE_GAP_MS = 5000;
-/** A timer has this share of it left when it is due, where no period is stretched or fixed: 5 s, renewed each second. */
+/**
+ * The share of its timeout that a timer of 5 s, renewed each second, has left when it is due. Others have more, unless their period is
+ * stretched or fixed.
+ */
 const DUE_SHARE = 0.8;
 /** A delete is given this long to be carried out and answered. */
 export const DELETE_MS = 1000;
@@ -36,7 +39,7 @@ export function schedule(state: CoreState, market: MarketState): void {
   lookAgainAt(state, market.nextMs);
 }
 
-/** The core is to be woken for the dispatcher by then, monotonic. */
+/** Has the core woken by then, monotonic, to dispatch again. */
 export function lookAgainAt(state: CoreState, monoMs: number): void {
   state.nextDueMs = Math.min(state.nextDueMs, monoMs);
 }
@@ -55,13 +58,16 @@ export function hurry(state: CoreState, market: MarketState): void {
   if (market.refusal.said === null || isSalvageable(state, market)) askFor(state, market);
 }
 
-/** When the market wants its next attempt, monotonic; infinite for none. What holds it back then is for the dispatcher. */
+/**
+ * When the market wants its next attempt, in monotonic milliseconds; infinite where nothing is to be done. Whether an
+ * attempt that is due may leave (lane, token, outage, refused key) is decided in `dispatch.ts`.
+ */
 function nextAttemptMs(state: CoreState, market: MarketState): number {
   const { goal, reached, askedMs, lastWrittenMs } = market;
   if (reached || goal === 'leave') return Number.POSITIVE_INFINITY;
   const isAsked = askedMs > Number.NEGATIVE_INFINITY;
   if (goal !== 'guard') {
-    const dueMs = isAsked ? askedMs : lastWrittenMs + (sparseGapMs(state, market) ?? UNPROTECTED_GAP_MS);
+    const dueMs = isAsked ? askedMs : lastWrittenMs + (refusedGapMs(state, market) ?? UNPROTECTED_GAP_MS);
     return goal === 'renew-once' ? dueMs : Math.max(dueMs, noStraysFromMs(state, market, goal));
   }
   if (isAsked) return market.staleNonces > 0 ? askedMs : Math.max(askedMs, lastWrittenMs + SHORTEST_GAP_MS);
@@ -71,13 +77,13 @@ function nextAttemptMs(state: CoreState, market: MarketState): number {
 /** The gap to the attempt after the last one: the cadence while all is well, else a share of the slack. */
 function gapToNextMs(state: CoreState, market: MarketState): number {
   const { lastWrittenMs, streak, belief, settings } = market;
-  const sparseMs = sparseGapMs(state, market);
-  if (sparseMs !== null) return sparseMs;
+  const refusedMs = refusedGapMs(state, market);
+  if (refusedMs !== null) return refusedMs;
   const slackNowMs = likelySlackMs(state, market);
   const slackThenMs = slackNowMs > 0 ? slackNowMs + (state.now.monoMs - lastWrittenMs) : 0;
   const newest = belief.writes.at(-1);
-  const opens = market.timedOut || openWrites(market).length > 1;
-  const arrivesInMs = opens ? 1.5 * (state.answerMs ?? 100) : travelMs(state) + EARLY_MS;
+  const opensConnection = market.timedOut || openWrites(market).length > 1;
+  const arrivesInMs = opensConnection ? 1.5 * (state.answerMs ?? 100) : travelMs(state) + EARLY_MS;
   const retryMs = lastChanceMs(slackThenMs, retryGapMs(slackThenMs), arrivesInMs);
   // Another address may be well: the first failure is no reason to wait.
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
@@ -104,8 +110,8 @@ export function answerTimeMs(state: CoreState, { answerMs }: MarketState): numbe
 }
 
 /**
- * Confirmed, but a request of unknown outcome may still undo it: once more when none can.
- * After a start the same moment ends the doubt about every market: they are spread over half of a period.
+ * The gap after a confirmed renewal that a request of unknown outcome may still undo: to when none can any more. After a
+ * start that is the same moment for every market, so that they are spread over half of a period.
  */
 function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): number {
   if (belief.notBefore !== null) return Number.POSITIVE_INFINITY;
@@ -115,19 +121,25 @@ function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): num
   return gapMs > 0 ? Math.max(gapMs, SHORTEST_GAP_MS) : Number.POSITIVE_INFINITY;
 }
 
-/** The gap to the next attempt when no success came: denser as the deadline comes near, as only the last gap costs. */
+/**
+ * The gap after an attempt without success: a quarter of the slack, so that attempts get denser as the deadline comes
+ * near. Nobody knows when an outage ends, and of all gaps only the last one before the deadline costs time.
+ */
 function retryGapMs(slackMs: number): number {
   return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
 }
 
-/** Where only one more attempt fits before the deadline, it leaves at the last moment from which it arrives in time. */
+/**
+ * Where only one more attempt fits before the deadline, it is placed at the last moment from which it still arrives in
+ * time. One that opens a connection takes longer.
+ */
 function lastChanceMs(slackMs: number, gapMs: number, arrivesInMs: number): number {
   const lastMs = slackMs - arrivesInMs;
   return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
 }
 
-/** A refused market is tried like any other that fails while there is something to save, and rarely after that. */
-function sparseGapMs(state: CoreState, market: MarketState): number | null {
+/** The gap between probes of a refused market with nothing left to save; null where the usual gap holds. */
+function refusedGapMs(state: CoreState, market: MarketState): number | null {
   if (state.phase.kind === 'stopping' || (market.goal === 'guard' && isSalvageable(state, market)))
     return null;
   if (market.refusal.said === null) return null;
@@ -141,7 +153,10 @@ export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
   return wasGood ? clamp(refusedForMs, FIRST_PROBE_GAP_MS, LONGEST_PROBE_GAP_MS) : LONGEST_PROBE_GAP_MS;
 }
 
-/** The next point of the market's own grid, a gap after the last attempt at least: so bursts spread again by themselves. */
+/**
+ * The gap to the next point of the market's own grid, so that renewals that came in a burst spread again. Requests that
+ * go one after the other would hold each other up if all were due together.
+ */
 function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState, periodMs: number): number {
   const originMs = state.startedMs + offsetMs;
   const fromMs = lastWrittenMs + Math.min(SHORTEST_GAP_MS, periodMs / 8) - EARLY_MS;
@@ -150,9 +165,9 @@ function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState,
 }
 
 /**
- * In a nonce window, and after a change of the key, a renewal of unknown outcome may land behind a delete or a cut and
- * undo it, and a cut behind a delete: they wait until none can, monotonic milliseconds; 0 where nothing is waited for. A
- * stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
+ * From when on a delete or a trip may be written, monotonic milliseconds; 0: at once. In a nonce window, and after a
+ * change of the key, a renewal of unknown outcome may land behind it and undo it, and a trip behind a delete. A stop whose
+ * budget ends before that deletes at once, and reports the timer as unconfirmed.
  */
 export function noStraysFromMs(state: CoreState, market: MarketState, before: 'delete' | 'trip'): number {
   const straysMs = straysUntilMs(state, market, before);
@@ -163,14 +178,14 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
   return hasTime || before === 'trip' ? untilMs : 0;
 }
 
-/** The slack; where only a stray request makes it doubtful, what the confirmed renewals leave without that one. */
+/** The slack. Where only a request of unknown outcome makes it doubtful, the slack without that request. */
 function likelySlackMs(state: CoreState, market: MarketState): number {
   const { belief, armedUntilAwakeMs } = market;
   if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
   return armedUntilAwakeMs === null ? 0 : Math.max(0, armedUntilAwakeMs - awakeMs(state));
 }
 
-/** Until when a renewal may save the timer, from now on. */
+/** How long from now on a renewal may still save the timer. */
 export function leftToSaveMs(state: CoreState, market: MarketState): number {
   const slack = likelySlackMs(state, market);
   // A step of the wall clock ended the guarantee, and most likely no time has passed: it must not wait behind the rest.
@@ -187,15 +202,15 @@ export function isSalvageable(
 }
 
 /**
- * When a renewal must leave to save the timer, monotonic, whatever becomes of the deletes and cuts before it; infinite where
- * it cannot.
+ * When a renewal must leave to save the timer, monotonic, whatever becomes of the deletes and trips before it; infinite
+ * where it cannot.
  */
 export function lastMomentMs(state: CoreState, market: MarketState, before: readonly Write[]): number {
   if (market.goal !== 'guard') return Number.POSITIVE_INFINITY;
-  const cutsMs = before.map(({ purpose, at }) =>
+  const tripsMs = before.map(({ purpose, at }) =>
     purpose === 'trip' ? at.awakeMs + TRIP_MS - ROUNDING_MS : Number.POSITIVE_INFINITY,
   );
-  const firesMs = Math.min(market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, ...cutsMs);
+  const firesMs = Math.min(market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, ...tripsMs);
   const leftMs = firesMs - awakeMs(state);
   const travelsMs = answerTimeMs(state, market) / 2 + SHORTEST_GAP_MS;
   return leftMs > 0 ? state.now.monoMs + Math.max(0, leftMs - travelsMs) : Number.POSITIVE_INFINITY;
@@ -218,8 +233,8 @@ export function untilPressedMs(state: CoreState, market: MarketState): number {
 }
 
 /**
- * How long before the end of its guarantee a timer can still be saved. A request reaches the exchange after about half of
- * the answer time. The timer stands for up to a second longer than is guaranteed, which pays for half of that.
+ * How long before the end of the guarantee a renewal must leave to save the timer. It reaches the exchange after about
+ * half of the answer time. The timer stands up to a second longer than is guaranteed, which pays for half of that.
  */
 function travelMs({ answerMs }: CoreState): number {
   return Math.min((answerMs ?? 100) / 4, 500);
@@ -260,7 +275,7 @@ export function leastSlackMs({ markets }: CoreState): number {
   return leastMs * DUE_SHARE - ROUNDING_MS;
 }
 
-/** As often as the most urgent market would have tried by itself since the last probe. A stop has no time for that. */
+/** The gap between half-open probes: the one that the most urgent market would keep by itself, 0.5 s in a stop. */
 export function gapToProbeMs(state: CoreState, probedMs: number): number {
   const leastMs = state.phase.kind === 'running' ? leastToSaveMs(state) : Number.POSITIVE_INFINITY;
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
@@ -269,7 +284,10 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100) + COALESCE_MS);
 }
 
-/** The same for a refused key, and rarely where nothing is left to save. */
+/**
+ * The gap between probes of a refused key: that of the most urgent market while there is something to save, 5 s to a
+ * minute after that, 0.5 s in a stop.
+ */
 export function gapToKeyProbeMs(state: CoreState): number {
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const leastMs = leastToSaveMs(state);

@@ -104,7 +104,7 @@ export const SHORTEST_GAP_MS = 250;
 /** `trip` sets the shortest timer that the exchange takes. */
 export const TRIP_MS = 5000;
 
-/** The promise in numbers of the README, in milliseconds for one market. */
+/** The bounds that the README promises, in milliseconds, for one market. */
 export interface Bounds {
   /** Any stretch without a successful request shorter than this lapses nothing. */
   readonly survivesMs: number;
@@ -116,7 +116,7 @@ export interface Bounds {
 
 /**
  * W = T - 1 - P - d - g, H + l + T + 1 + s and l + T + 1 + s, with d = `answerMs`: the time that an answer takes. With
- * `onStale: trip` the second one is the same: an exchange that is away cannot be asked to cut the timer.
+ * `onStale: trip` the second one is the same: an exchange that is away cannot be asked for a trip.
  */
 export function boundsOf(
   settings: CoreSettings,
@@ -154,7 +154,7 @@ export function describePromise(
 
 /** The exchange's window may be longer than ours by this much: 200 ppm of 10 s. */
 export const WINDOW_DRIFT_MS = 2;
-/** Before an answer time was measured, an answer is planned to take this long. */
+/** Before an answer time was measured, a request counts in the budget for so much longer than a window. */
 const UNMEASURED_ANSWER_MS = 500;
 /** With rising nonces a request is planned to hold up the next one for this long at most. */
 export const LONGEST_LANE_MS = 500;
