@@ -94,7 +94,7 @@ function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Write): n
 
 /**
  * In a nonce window requests of an earlier life of this daemon may still be on their way: a delete, or a renewal that
- * leaves anything from the shortest timer, as a cut does, to the longest. With rising nonces the first accepted request
+ * leaves anything from the shortest timer, as a trip does, to the longest. With rising nonces the first accepted request
  * fences them.
  */
 export function believeEarlierLife(state: CoreState, market: MarketState): void {
@@ -161,11 +161,8 @@ function toldBefore({ told }: Belief, { startTime, cancellationTime }: ServerTim
   );
 }
 
-/**
- * The exchange confirmed a renewal or a cut. Says whether the timer before it had fired, how many renewals of unknown
- * outcome could have bridged the gap, and how the answer differs from what was asked for, if it does.
- */
-export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer) {
+/** The exchange confirmed a renewal or a trip. */
+export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer): Confirmation {
   const { market } = attempt;
   const { belief } = market;
   const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;
@@ -186,7 +183,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   attempt.shortestMs = Math.max(0, Math.min(askedMs, grantedMs));
   attempt.longestMs = Math.max(askedMs, grantedMs);
   tidy(state, market);
-  // What a newer answer has overtaken brings back no timer that is known to be gone.
+  // A request that a newer answer has overtaken brings back no timer that is known to be gone.
   if (known === null && !belief.writes.includes(attempt)) belief.server = null;
   return { lapse, unresolved, altered };
 }
@@ -233,7 +230,7 @@ function describeAlteration(
   return said.length === 0 ? null : `the exchange answered with ${said.join(' and ')}`;
 }
 
-/** A newer request of its market was confirmed: nothing that it is answered says anything about now. */
+/** A newer request of its market was confirmed: what this one is answered says nothing about now. */
 export function isOvertaken({ belief }: MarketState, attempt: Write | undefined): boolean {
   return (
     attempt !== undefined && belief.writes.some(({ id, status }) => status === 'confirmed' && id > attempt.id)
@@ -248,7 +245,7 @@ export function tidy(state: CoreState, market: MarketState): void {
   const fences = fencesOf(state, belief);
   const isReplaced = (write: Write): boolean =>
     confirmed.some((other) => other.order > write.order && !mayFollow(state, write, other));
-  // What it fences and is still awaited would count again without it.
+  // Without it, an awaited request that it fences would count again.
   const fencesAwaited = (write: Write): boolean =>
     fences.includes(write) && awaited.some((other) => isFenced([write], other));
   belief.writes = belief.writes.filter((write) => {
@@ -260,7 +257,7 @@ export function tidy(state: CoreState, market: MarketState): void {
 
 /** Can a settled request still decide about anything? */
 function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
-  // It does for as long as there is a timer that it may have ended or cut.
+  // A delete or a trip can as long as there is a timer that it may have ended.
   return (
     latestFiring(state, write) > state.now.monoMs ||
     belief.writes.some((other) => other.status === 'confirmed' && mayFollow(state, write, other))
@@ -291,8 +288,8 @@ export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): nu
 }
 
 /**
- * Until when a request of unknown outcome may still be carried out behind a delete or a cut that is written now, and undo
- * it, monotonic milliseconds; 0 where none can: the next nonce of its key fences it. A cut behind a cut undoes nothing.
+ * Until when a request of unknown outcome may still be carried out behind a delete or a trip that is written now, and undo
+ * it, monotonic milliseconds; 0 where none can: the next nonce of its key fences it. A trip behind a trip undoes nothing.
  */
 export function straysUntilMs(state: CoreState, { belief }: MarketState, before: 'delete' | 'trip'): number {
   let untilMs = 0;

@@ -22,9 +22,9 @@ import {
 } from './state.ts';
 import type { Instant } from './time.ts';
 
-/** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
+/** A stop ends this long before its budget does, so that there is time to say what came of it. */
 const LAST_WORD_MS = 200;
-/** Of a stop's budget this share at least is left for the deletes when the bots have been waited for. */
+/** A stop waits for its bots until this share of its budget is left, for the deletes. */
 const SHARE_FOR_DELETES = 1 / 3;
 
 /**
@@ -33,7 +33,7 @@ const SHARE_FOR_DELETES = 1 / 3;
  */
 const UNREAD_MS = 2 * LATE_MS;
 
-/** Carries an operator's command out as far as the state goes; requests follow from the goals. */
+/** Carries an operator's command out in the state; the requests follow from the goals. */
 export function operate(state: CoreState, command: OperatorCommand, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
   const named = command.markets === null ? null : new Set(command.markets);
@@ -136,8 +136,8 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
 }
 
 /**
- * Takes new settings over while running: what is new is armed, what changed is renewed at once, and what is gone leaves as
- * the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that nothing
+ * Takes new settings over while running: a new market is armed, a changed one is renewed at once. A market that is gone
+ * leaves as the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that nothing
  * else differs than what may change.
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
@@ -236,7 +236,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   if (state.phase.kind !== 'running') return;
   const { budgetMs } = state.settings.shutdown;
   const { monoMs } = state.now;
-  // Deletes of bots that were heard leave meanwhile, so that a longer wait costs nothing where deletes take long.
+  // Meanwhile the timers of bots that were heard are deleted, so that a long wait costs nothing where deletes take long.
   const deletesMs = budgetMs * SHARE_FOR_DELETES;
   state.phase = {
     kind: 'stopping',
@@ -280,7 +280,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
 function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null {
   const { goal, reached, belief, armedUntilAwakeMs } = market;
   const mayExist = mayFire(state, belief);
-  // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
+  // A timer that was confirmed and never deleted counts for as long as the process lives, also where it fired long ago.
   const isOwn = market.mayHaveFired || armedUntilAwakeMs !== null;
   if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
@@ -295,7 +295,7 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   return isOwn && isUnheard(state, market) ? 'may-have-fired' : null;
 }
 
-/** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began, or died in it. */
+/** Its timer was to be deleted, and its bot, alive when the stop began, gave no sign of life after that, or died in it. */
 function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold }: MarketState): boolean {
   if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null) return false;
   if (liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye') return false;

@@ -122,7 +122,7 @@ export type CoreEvent =
   | { readonly kind: 'credentials-changed' }
   | { readonly kind: 'stop'; readonly policy: Policy; readonly why: string };
 
-/** What the keeper carries out, in this order. */
+/** What the keeper carries out, in the order given. */
 export type Effect =
   | {
       readonly kind: 'write';
@@ -149,7 +149,7 @@ export interface OperatorCommand {
   readonly forMs: number;
 }
 
-/** How far a market has come with what was asked of it. */
+/** How far a market has come with a command. */
 export interface Progress {
   readonly market: string;
   /** `impossible`: it will not happen as things stand; `says` tells why. */

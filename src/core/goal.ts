@@ -36,7 +36,7 @@ function goalOf(state: CoreState, market: MarketState): Goal {
   return bot.state === 'failed' ? 'leave' : goalAtEnd(state, market, policy);
 }
 
-/** What becomes of a timer that nobody will want any more. */
+/** What becomes of a timer that nobody wants any more: its bot said goodbye, its market leaves, or the daemon stops. */
 function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal {
   const { bot } = market;
   if (policy === 'keep') return 'leave';
@@ -48,7 +48,7 @@ function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal 
   return deletes ? 'delete' : 'leave';
 }
 
-/** Where no nonce fences strays a stop's delete waits for them: a timer that would run out meanwhile is guarded until then. */
+/** A stop's delete may wait for requests of unknown outcome: a timer that would run out meanwhile is guarded until then. */
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
   const waitMs = noStraysFromMs(state, market, 'delete') - state.now.monoMs;
   const heldMs = (market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY) - awakeMs(state);
@@ -57,7 +57,7 @@ function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
 
 /**
  * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot dead:
- * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
+ * a trip is sent only when the bot was silent on a clock that nobody can set. A stop begins none.
  */
 function isToBeTripped(state: CoreState, { goal, bot }: MarketState): boolean {
   const { onStale, ttlMs, startupGraceMs } = state.settings.liveness;
@@ -81,8 +81,8 @@ function mayStillHear(state: CoreState, bot: BotState): boolean {
 }
 
 /**
- * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Invariant 4:
- * asked in the same synchronous step as every write.
+ * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. `mayWrite` asks
+ * in the synchronous step of each write, so that nothing is renewed for a dead bot.
  */
 export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = state.lifeMs): boolean {
   const { settings, lifeMs } = state;
@@ -148,8 +148,8 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
     // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
     if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
-    // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it. Its first
-    // word waited for too long: that it has spoken ends its grace.
+    // The beat is too old to count. It ends a goodbye all the same, so that no timers are deleted for it, and it ends the
+    // start-up grace.
     else if (bot.state === 'goodbye' || bot.state === 'starting') changeBot(state, bot, 'stale', out);
   } else if (bot.state !== 'failed') {
     // A bot that has said that it is broken does not end well any more.
@@ -179,7 +179,7 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
     if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot))
       changeBot(state, bot, 'stale', out);
   if (isRecent(state)) return;
-  // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
+  // Silence on the awake clock, and the end of a stop's wait for evidence, may change a goal as well.
   for (const market of state.markets)
     if (market.bot.state === 'stale' || state.phase.kind === 'stopping') follow(state, market);
 }
@@ -189,7 +189,7 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[])
   const wasAway = bot.state !== 'starting';
   bot.state = to;
   const markets = state.markets.filter((market) => market.bot === bot);
-  // A reload has left it without any: it was told to end, and its silence is nobody's concern.
+  // A reload has left it without any: its silence is nobody's concern.
   if (markets.length === 0) return;
   const isDead = to === 'stale' || to === 'failed';
   const firings = isDead ? markets.flatMap((market) => firesBy(state, market) ?? []) : [];

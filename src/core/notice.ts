@@ -30,12 +30,12 @@ export interface LeftArmed {
   /**
    * `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed.
    * `unrenewed`: the last renewal of a handoff was wanted and not confirmed. `unheard`: a delete was wanted, and the bot
-   * gave no sign of life in the stop, or no further one. `may-have-fired`: the delete was confirmed, and may have come too late.
+   * gave no sign of life in the stop, or fell silent in it. `may-have-fired`: the delete was confirmed, and may have come too late.
    */
   readonly why: 'policy' | 'unconfirmed' | 'unrenewed' | 'unheard' | 'may-have-fired';
 }
 
-/** Whether something else became of the timer than the stop was asked for: it ends with an error. */
+/** The stop was to delete the timer, and that failed or came too late: it ends with an error. */
 export function isFailedDelete({ why }: LeftArmed): boolean {
   return why === 'unconfirmed' || why === 'unheard' || why === 'may-have-fired';
 }
@@ -101,7 +101,7 @@ type MarketNotice = { readonly market: string } & (
       readonly firesByWallMs: number | null;
     }
   | { readonly kind: 'released'; readonly why: 'operator' | 'pause-over' }
-  /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
+  /** A timer that was left to fire, or tripped, has surely fired: the market's orders were cancelled by then. */
   | { readonly kind: 'fired'; readonly why: Firing; readonly firedByWallMs: number }
   /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
   | {

@@ -38,7 +38,7 @@ import {
 } from './state.ts';
 
 const SLACKS_KEPT = 60;
-/** What was good a moment ago gets a second look before it is said to be refused. */
+/** What was good counts as refused after this many refusals in a row. */
 const LOOKS = 2;
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;
@@ -73,8 +73,8 @@ export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: E
 }
 
 /**
- * How long the market's answers take: a longer one counts at once, a shorter one by half. A stall is none of their time,
- * what a newer request has overtaken says nothing about now, and a cache, a gateway's page or garbling is not the exchange.
+ * How long the market's answers take: a longer one counts at once, a shorter one by half. Not counted are answers that a
+ * stall held up, those that a newer request has overtaken, and those of a cache or a garbling proxy.
  */
 function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   const { market } = attempt;
@@ -124,11 +124,11 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   if (altered !== null && altered !== market.altered)
     say(out, { kind: 'altered', market: name, detail: altered });
   market.altered = altered;
-  // What fired before a trip, or after it became unwanted, fired on purpose.
+  // A timer that fired before a trip, or after it became unwanted, fired on purpose.
   const wasWanted = attempt.purpose !== 'trip' && (mustNotFire(market) || !market.firesOnPurpose);
   if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved, out);
   if (!belief.writes.includes(attempt)) return;
-  // Who was taken out of guard meanwhile is not renewed again.
+  // A market that was taken out of guard meanwhile is not "renewed again".
   const isHeld = market.hold !== null;
   if (market.streak > 0 && !isHeld) say(out, { kind: 'recovered', market: name, failures: market.streak });
   if (slackRatio !== null) {
@@ -161,7 +161,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   }
   calm(market);
   market.mayHaveFired = false;
-  // What a late answer tells of while nobody wants the timer fires on purpose; a lapse before that was told of.
+  // A timer that a late answer confirms while nobody wants it fires on purpose; a lapse before that was told of.
   market.firesOnPurpose =
     market.goal !== 'guard' && (lapse !== null || !hadTimer || awakeSlackMs(state, market) > 0);
   // An answer that comes too late arms nothing.
@@ -238,7 +238,7 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     durationMs: ageMs(state, attempt),
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
-  // The answer says nothing about a refused key: its next probe comes soon.
+  // It says nothing about a refused key: the next probe of the key comes soon.
   if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled') {
     const gapMs = outcome.kind === 'throttled' ? FIRST_PROBE_GAP_MS : UNPROTECTED_GAP_MS;
     state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + gapMs);
@@ -290,9 +290,9 @@ function react(
   }
 }
 
-/** Counts a refusal. What was good before gets a second look: one wrong answer is no reason to believe it. */
+/** Counts a refusal; true where it is to be said now. One wrong answer does not count against what was good before. */
 function countRefusal(state: CoreState, refusal: Refusal<unknown>, at: Moment, wasGood: boolean): boolean {
-  // What was sent before the first refusal came is no second look.
+  // An answer to what was sent before the first refusal came is no second one.
   if (refusal.count > 0 && at.monoMs <= refusal.lastMs) return false;
   refusal.count += 1;
   refusal.lastMs = state.now.monoMs;
@@ -327,7 +327,7 @@ function refuseKey(
   out: Effect[],
 ): void {
   const { key } = state;
-  // Answers to what was signed with the key before are no second look.
+  // Answers to what was signed with an earlier key say nothing about this one.
   if (signedWith !== key.changes) return;
   if (!countRefusal(state, key.refusal, at, key.accepted || key.changes > 0)) return;
   key.refusal.said = { status, detail, sinceMs: state.now.monoMs };
@@ -390,7 +390,7 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
     if (market.cycleSinceMs === null || newest === attempt) continue;
     // What is on its way, or was just given up, may never be answered.
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
-    // What failed while others were renewed is sick by itself: it keeps to its own retries, and its own connections.
+    // A market that failed while others were renewed is sick by itself: it keeps to its own retries and connections.
     if (market.cycleSinceMs < renewedMs - silentMs(state)) market.timedOut ||= isUnanswered;
     else if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
   }
@@ -399,7 +399,7 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
 /** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
 function failedAt(state: CoreState, { base, at, market }: Attempt, detail: string, out: Effect[]): void {
   if (at.monoMs < base.lastAnswerMs) return;
-  // Nor does what failed already while others were answered: that market is sick by itself.
+  // Nor does a market that failed while others were answered: it is sick by itself.
   if ((market.cycleSinceMs ?? at.monoMs) < base.lastAnswerMs - silentMs(state)) return;
   base.failures += 1;
   const several = state.markets.some((other) => other !== market && other.streak > 0);

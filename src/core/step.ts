@@ -24,7 +24,7 @@ import {
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
-/** A loop that turned for this long has read what was there when it began to. */
+/** A loop that has turned for this long has read what waited in the sockets. */
 const READ_MS = 100;
 const REPLAN_MS = 5000;
 /** After a 429 periods come back in steps. */
@@ -39,13 +39,13 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   const out: Effect[] = [];
   advanceClocks(state, now, out);
   // Thousands of answers and beats, each with a look at thousands of markets, would stop the loop.
-  const looks = !isRecent(state) || (event.kind !== 'settled' && event.kind !== 'evidence');
+  const looksAtAll = !isRecent(state) || (event.kind !== 'settled' && event.kind !== 'evidence');
   judgeBots(state, out);
   applyFact(state, event, out);
-  if (looks) judge(state, out);
+  if (looksAtAll) judge(state, out);
   dispatch(state, out);
   judgeStop(state, out);
-  if (looks) forgetGone(state, out);
+  if (looksAtAll) forgetGone(state, out);
   sayAllArmed(state, out);
   setWake(state);
   return out;
@@ -59,7 +59,7 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
     case 'settled': {
       const attempt = state.attempts.get(event.attempt);
       if (attempt === undefined) break;
-      // What must have fired by now is told of first: the answer may have it forgotten.
+      // A timer that must have fired by now is told of first: the answer may have it forgotten.
       judgeTimer(state, attempt.market, out);
       settle(state, attempt, event.outcome, out);
       break;
@@ -128,8 +128,8 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
 }
 
 /**
- * Reads the clocks. Lost time means: nothing that was prepared may leave. Where the monotonic clock has missed it, everything
- * is renewed; else what it has made due is, and no more: a host that is short of CPU must not be given more work.
+ * Reads the clocks. After lost time nothing that was prepared may leave. Where the monotonic clock has missed that time,
+ * every guarded timer is renewed; else only what is due: a host that is short of CPU must not be given more work.
  */
 function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const { monoMs } = now;
@@ -152,7 +152,7 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
     attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);
 }
 
-/** What time alone brings about. */
+/** Does what time alone demands. */
 function judge(state: CoreState, out: Effect[]): void {
   for (const attempt of state.attempts.values())
     if (state.now.monoMs >= attempt.giveUpMs) giveUp(attempt, out);
@@ -249,7 +249,7 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
   const { markets, settings } = state;
   // A shard without markets arms none.
   if (settings.markets.length === 0) return;
-  // From the end: what is armed last stands there.
+  // From the end: the last to be armed stand there.
   for (let place = markets.length - 1; place >= 0; place -= 1) {
     const market = markets[place];
     if (market !== undefined && market.leaving === null && slackMs(state, market) <= 0) return;
@@ -267,7 +267,7 @@ function setWake(state: CoreState): void {
     return;
   }
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
-  // That step shows that the loop turned: else words would count from before every stall since the last quiet second.
+  // A step after `READ_MS` shows that the loop turned: without it words would count from before every recent stall.
   const readMs = state.stalledMs + READ_MS;
   if (readMs > monoMs) wakeMs = Math.min(wakeMs, readMs);
   for (const { status, giveUpMs } of state.attempts.values())
