@@ -1,6 +1,6 @@
 import pRetry from 'p-retry';
 import type { Redact } from '../util/text.ts';
-import type { Rejection, Reply } from './classify.ts';
+import type { Failure, Reply } from './classify.ts';
 import {
   ApiError,
   CredentialError,
@@ -85,7 +85,7 @@ export function checkOptions(options: ExchangeOptions & { readonly budget?: Limi
 }
 
 /** The error class of a failed outcome. What could only read has changed nothing. */
-function toError(failure: Rejection, { effect }: Operation): ApiError {
+function toError(failure: Failure, { effect }: Operation): ApiError {
   const { kind, detail, fields = {}, status = null, cause } = failure;
   if (kind === 'unauthorised') return new UnauthorisedError(detail, failure.status);
   if (kind === 'refused') return new RefusedError(detail, failure.code, fields, status);
@@ -133,7 +133,7 @@ function attemptOnce<T>(
   });
 }
 
-/** True where a call that moves no money may be sent again. A stale nonce has changed nothing; what else is, only reads. */
+/** Whether a call that moves no money may be sent again: after a stale nonce, which changes nothing, or where it only reads. */
 function mayRepeat({ effect }: Operation, error: Error): boolean {
   const isLost = error instanceof NetworkError && error.reason === 'network';
   const isOpen = isLost || error instanceof TimeoutError || error instanceof ServerError;

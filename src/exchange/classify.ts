@@ -13,7 +13,7 @@ function isSecond(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
 }
 
-/** It passes a byte order mark over. */
+/** Skips a byte order mark. */
 const UTF_8 = new TextDecoder();
 
 /** The value of a JSON body, or undefined where it is not JSON. */
@@ -37,7 +37,7 @@ function decodeTimer(value: unknown): ServerTimer | null {
   return types === null || isList ? { market, startTime, cancellationTime, types } : null;
 }
 
-/** In each of thousands a secret would be looked for, which holds up the renewals. */
+/** Secrets are looked for in each message: in thousands that would hold up the renewals. */
 const MOST_NAMED = 30;
 
 /**
@@ -67,8 +67,8 @@ export function decodePublicError(value: unknown): { message: string; params: un
 type Fields = Readonly<Record<string, readonly string[]>>;
 type Success = Extract<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
-/** An outcome that is no success, with what only a user of the client asks for. */
-export type Rejection = Exclude<Outcome, Success> & {
+/** An outcome without success, with what only a user of the client asks for. */
+export type Failure = Exclude<Outcome, Success> & {
   readonly code?: number;
   readonly fields?: Fields;
   readonly cause?: unknown;
@@ -77,7 +77,7 @@ export type Rejection = Exclude<Outcome, Success> & {
   readonly params?: readonly unknown[];
 };
 
-export type Verdict = Success | Rejection;
+export type Verdict = Success | Failure;
 
 /** What was asked of the exchange, to hold the answer against. */
 type Asked = Pick<KillSwitchArguments, 'market' | 'timeoutSeconds'>;
@@ -113,27 +113,26 @@ function judgeSuccess(response: WireResponse, value: unknown, asked: Asked): Out
   return asked.timeoutSeconds === null ? { kind: 'deleted' } : { kind: 'applied', timer };
 }
 
-/** Validation and market: what the document says of a request that will be refused again. */
-const LATCHING_CODES: readonly number[] = [30, 31];
-/** With these an error object is the API's, and nothing was carried out. With 412 a second factor is missing. */
-const REFUSED: readonly number[] = [400, 412, 422];
+/** Validation and market: the same request will be refused again. */
+const REFUSAL_CODES: readonly number[] = [30, 31];
+/** With these statuses an error object is the API's, and nothing was carried out. 412: a second factor is missing. */
+const REFUSAL_STATUSES: readonly number[] = [400, 412, 422];
 
 /**
  * A 4xx other than 401, 403 and 429. Codes 30 and 31 are the API's refusal of what was asked. Its other error objects
- * say nothing that holds for the next request. Any other 4xx may be a proxy's, and what became of the request behind it
- * is unknown.
+ * say nothing about the next request. Any other 4xx may be a proxy's: nobody knows what became of the request behind it.
  */
-function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, detail: string): Rejection {
+function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, detail: string): Failure {
   if (error === null) return { kind: 'transient', reason: 'parse', detail, maybeApplied: true };
   const { code, message, fields } = error;
-  const isApi = REFUSED.includes(status);
+  const isApi = REFUSAL_STATUSES.includes(status);
   // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
   if (isApi && code === 0 && /\bnonce\b/i.test(message)) return { kind: 'nonce', detail };
-  if (isApi && LATCHING_CODES.includes(code)) return { kind: 'refused', code, detail, fields };
+  if (isApi && REFUSAL_CODES.includes(code)) return { kind: 'refused', code, detail, fields };
   return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi, code, fields };
 }
 
-/** True where the API itself has refused. What comes with a 5xx may be a gateway's, and so may any page. */
+/** True where the API itself has refused. A gateway may answer with a 5xx, or with any page. */
 export function isRefusal({ status, body }: WireResponse): boolean {
   const value = parseBody(body);
   return status < 500 && (decodeError(value) !== null || decodePublicError(value) !== null);
@@ -146,9 +145,8 @@ function isSuccess(status: number): boolean {
 const OF_LIMITS = /\b(rate|limit|limits|limited|throttled?|quota)\b/i;
 
 /**
- * Of an answer with 429: a stale nonce comes from the API with its error object, and a real rate limit from the gateway
- * with a page. The words of the error object for a nonce are `Too many requests.`, so only an error object that speaks
- * of a limit is one.
+ * Is an answer with 429 about a stale nonce? The API tells of one with its error object and the words `Too many requests.`;
+ * the gateway tells of a rate limit with a page. So an error object is about a limit only where it names one.
  */
 function saysStaleNonce(value: unknown): boolean {
   if (!isRecord(value) || !('code' in value)) return false;
@@ -157,11 +155,11 @@ function saysStaleNonce(value: unknown): boolean {
 }
 
 /**
- * What an answer without success says: by status first, then by body. Of a 401 or 403 only the API's own error object
- * says something about the key. Anything else is a gateway's, which may be well again in a moment, and what became of
- * the request behind it is unknown.
+ * What an answer without success says: by status first, then by body. With 401 and 403 only the API's own error object
+ * says something about the key. Any other body is a gateway's, which may be well again in a moment: nobody knows what
+ * became of the request behind it.
  */
-function judgeStatus(status: number, value: unknown, detail: string): Rejection {
+function judgeStatus(status: number, value: unknown, detail: string): Failure {
   const error = decodeError(value);
   const unknown = { kind: 'transient', detail, maybeApplied: true } as const;
   if (status >= 500) return { ...unknown, reason: 'http_5xx' };
@@ -171,7 +169,7 @@ function judgeStatus(status: number, value: unknown, detail: string): Rejection 
   return status >= 400 ? judgeRefusal(status, error, detail) : { kind: 'protocol', detail };
 }
 
-function judgeRejection(response: WireResponse, value: unknown): Rejection {
+function judgeError(response: WireResponse, value: unknown): Failure {
   const { status, headers } = response;
   const target = status < 400 ? firstHeader(headers, 'location') : null;
   if (target !== null)
@@ -180,22 +178,22 @@ function judgeRejection(response: WireResponse, value: unknown): Rejection {
 }
 
 /** An answer that broke off or grew too large is judged by its status, as a whole one would be. */
-function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: WireFailure): Rejection {
+function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: WireFailure): Failure {
   if (reason === 'parse') return { ...judgeStatus(status, undefined, detail), cause };
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
 
-function redacted(verdict: Rejection, redact: Redact): Rejection {
+function redacted(verdict: Failure, redact: Redact): Failure {
   const detail = redact(verdict.detail);
   if (verdict.fields === undefined) return { ...verdict, detail };
   const named = Object.entries(verdict.fields).map(([name, texts]) => [redact(name), texts.map(redact)]);
   return { ...verdict, detail, fields: Object.fromEntries(named) };
 }
 
-/** Stands for every order type that the document does not name. */
+/** Stands for all order types that the document does not name. */
 const UNKNOWN_TYPE = '(unknown)';
 
-/** The timer with no text in it that the exchange made up: a type may be a secret that it repeats, or endless. */
+/** The timer with known order types only: any other text may be a secret that the exchange repeats, or endless. */
 function inKnownWords(timer: ServerTimer): ServerTimer {
   if (timer.types === null) return timer;
   const given = new Set(timer.types);
@@ -206,7 +204,7 @@ function inKnownWords(timer: ServerTimer): ServerTimer {
 function judgeSync(result: WireResult, asked: Asked): Verdict {
   if (result.kind === 'failed') return judgeFailed(result);
   const value = parseBody(result.body);
-  return isSuccess(result.status) ? judgeSuccess(result, value, asked) : judgeRejection(result, value);
+  return isSuccess(result.status) ? judgeSuccess(result, value, asked) : judgeError(result, value);
 }
 
 /**
@@ -256,12 +254,12 @@ export type Reply<T> =
       /** Where the answer is a kill-switch timer, which shows the exchange's clock. */
       readonly timer?: ServerTimer;
     }
-  | Rejection;
+  | Failure;
 
 type Judged = Pick<Operation, 'authentication' | 'effect'>;
 
 /** The API's error object, of either shape, as a refusal after which nothing has changed; null where there is none. */
-function refusalIn(value: unknown, detail: string): Rejection | null {
+function refusalIn(value: unknown, detail: string): Failure | null {
   const refusal = { kind: 'transient', reason: 'validation', detail, maybeApplied: false } as const;
   const error = decodeError(value);
   if (error !== null) return { ...refusal, code: error.code, fields: error.fields };
@@ -285,15 +283,15 @@ function judgeReply<T>(
     const refusal = effect === 'reads' ? refusalIn(value, detail) : null;
     return refusal ?? { kind: 'protocol', detail: `${detail}, expected ${decoded.expected}` };
   }
-  const rejection = judgeRejection(response, value);
+  const failure = judgeError(response, value);
   // Only a signed request has a nonce that can be stale.
-  if (rejection.kind === 'nonce' && authentication !== 'signed') return { kind: 'throttled', detail };
+  if (failure.kind === 'nonce' && authentication !== 'signed') return { kind: 'throttled', detail };
   const isPublicError = authentication === 'none' && decodeError(value) === null;
-  return (isPublicError && REFUSED.includes(status) ? refusalIn(value, detail) : null) ?? rejection;
+  return (isPublicError && REFUSAL_STATUSES.includes(status) ? refusalIn(value, detail) : null) ?? failure;
 }
 
-function refusalOf(rejection: Rejection, { status }: WireResult): Rejection {
-  return rejection.kind === 'unauthorised' ? rejection : { ...rejection, status: status ?? null };
+function withStatus(failure: Failure, { status }: WireResult): Failure {
+  return failure.kind === 'unauthorised' ? failure : { ...failure, status: status ?? null };
 }
 
 /**
@@ -309,7 +307,7 @@ export function classifyReply<T>(
 ): Reply<T> {
   const reply = result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
   if (reply.kind === 'answered') return reply;
-  return refusalOf(redacted(reply, redact), result);
+  return withStatus(redacted(reply, redact), result);
 }
 
 /** What became of a kill-switch request of the client. The value is null where the timer was deleted. */
@@ -320,6 +318,6 @@ export function classifyTimer(
 ): Reply<ServerTimer | null> {
   const verdict = judgeSync(result, asked);
   if (verdict.kind === 'deleted') return { kind: 'answered', value: null };
-  if (verdict.kind !== 'applied') return refusalOf(redacted(verdict, redact), result);
+  if (verdict.kind !== 'applied') return withStatus(redacted(verdict, redact), result);
   return { kind: 'answered', value: verdict.timer, timer: verdict.timer };
 }
