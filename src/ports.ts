@@ -14,7 +14,7 @@ export interface Clock {
 
 /**
  * One kill-switch request, as the core asks for it: a timer of 5 to 600 s, or null to delete it, for some order types or,
- * with null, for all. `base` is an index; `fresh` asks, after a time-out, for a connection that nobody has used.
+ * with null, for all. `base` is an index. `fresh` asks for a new connection, because one that was used may hang.
  */
 export interface SyncRequest extends Omit<Extract<Effect, { kind: 'write' }>, 'kind' | 'attempt'> {
   /** Called when the request takes its nonce, each time that it does. */
@@ -33,7 +33,7 @@ export type PingOutcome = Pick<Pinged, 'ok' | 'latencyMs'> & Partial<Pick<Pinged
 export interface Exchange {
   /**
    * Signs and writes one request, once a connection is open for it. Calls `settled` exactly once, never synchronously,
-   * and never throws. Has no deadline: the returned function gives up, which settles it as `transient` with `timeout`.
+   * and never throws. It is given up by the returned function, or when its lifetime is over: `transient` with `timeout`.
    */
   sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel;
   /** Pings one base address and gives up after `timeoutMs`. Calls `settled` exactly once, never synchronously. */

@@ -29,7 +29,7 @@ const TRIES = 3;
 /** An answer for one family waits this long for the other. */
 const OTHER_FAMILY_MS = 50;
 
-/** Behind every time. */
+/** A place after every time. */
 const LAST_PLACE = 1e15;
 
 type Name = ReturnType<typeof createName>;
@@ -42,12 +42,12 @@ function createName() {
     lookedUpMs: Number.NEGATIVE_INFINITY,
     /** The last lookup failed, or no answer came since the last dial or doubt. */
     doubtful: false,
-    /** The lookup that is under way: what will have gone wrong with it, or null. */
+    /** The lookup that is under way; resolves with its error, or null. */
     asked: null as Promise<NodeJS.ErrnoException | null> | null,
   };
 }
 
-/** The words of the lines that hold `text`, in small letters: block lists have hundreds of thousands of other lines. */
+/** The words, in lower case, of the lines with `text` in them: block lists have hundreds of thousands of other lines. */
 function wordsOf(path: string, text: string): string[][] {
   let whole = '';
   try {
@@ -100,7 +100,7 @@ function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddr
   });
 }
 
-/** Those of the first of the full names that has any. A new resolver each time: it reads its servers when it is made. */
+/** The addresses of the first full name that has any. A new resolver each time: it reads its servers when it is made. */
 async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Promise<LookupAddress[]> {
   const resolver = new Resolver({ timeout: RESEND_MS, tries: TRIES });
   resolvers.add(resolver);
@@ -178,7 +178,7 @@ export class ClosedError extends Error {
   override readonly name = 'ClosedError';
 }
 
-/** What the connections to one address share. */
+/** What the connections to one origin share. */
 export interface DiallerOptions {
   /** Where to, as `https://host[:port]`. */
   readonly origin: string;

@@ -44,10 +44,10 @@ interface Signed extends WireContent {
 
 const NOT_SIGNED: Signed = { nonce: null, body: null, headers: {}, secrets: [] };
 
-/** Who does not say so may be answered in any coding. */
+/** Without this header an answer may come in any content coding. */
 const UNCODED = { 'Accept-Encoding': 'identity' };
 
-/** Verdicts that only an exchange gives that took the nonce. */
+/** Verdicts that show that the exchange has taken the nonce. */
 const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused', 'answered'] satisfies (
   | Verdict
   | Reply<unknown>
@@ -73,7 +73,7 @@ function unsignedRequest({ authentication }: Operation, fields: Fields, token: s
   return { nonce: null, body: JSON.stringify(fields), headers, secrets: [token] };
 }
 
-/** Throws where a program gives what no request can show; what it throws here ends a call and not the program. */
+/** Throws where key or secret do not fit into a header, which fails the call and not the program. */
 function usable({ key, secret }: Credentials): Credentials {
   for (const [name, text] of Object.entries({ key, secret })) {
     const flaw = secretFlaw(text);
@@ -82,7 +82,7 @@ function usable({ key, secret }: Credentials): Credentials {
   return { key, secret };
 }
 
-/** What no text may repeat: the other side knows key and secret also where a request does not show them. */
+/** The secrets that no text may repeat. The exchange knows key and secret also where the request does not carry them. */
 function secretsOf({ secrets }: Signed, credentials: () => Credentials): readonly string[] {
   try {
     const { key, secret } = usable(credentials());
@@ -103,14 +103,14 @@ function dateOf(result: WireResult): number | null {
   return header === null ? null : parseHttpDate(header);
 }
 
-/** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
+/** All that belongs to one API key: nonces, signatures, and the estimate of the exchange's clock. */
 export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transport: Transport }) {
   const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
   const nonces = createNonceSource(mode, serverClock);
   const window = mode === 'window' && { nonceWindow: true };
 
-  /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
+  /** Learns from an answer about nonces and the exchange's clock. Adds advice to the verdict where no nonce is accepted. */
   function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
     const { kind, timer, detail } = verdict;
     if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
@@ -193,8 +193,8 @@ const BACKOFF = { retries: 1, minTimeout: 50, maxTimeout: 100, randomize: true, 
 export const FIRST_SHARE = 0.5;
 
 /**
- * Pings one base address, with one retry over a fresh connection: a lost keep-alive connection is no exchange that is
- * down. Gives up after `timeoutMs` altogether. Calls `settled` exactly once, never synchronously; the returned function
+ * Pings one base address, with one retry over a fresh connection: a lost keep-alive connection does not mean that
+ * the exchange is down. Gives up after `timeoutMs` altogether. Calls `settled` exactly once, never synchronously; the returned function
  * gives up with reason `aborted`.
  */
 export function startPing(

@@ -39,8 +39,8 @@ const JUMPS_MS = [1_000, 60_000, HOUR_MS, 6 * HOUR_MS, 36 * HOUR_MS, 9 * DAY_MS,
 /** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
 const SMALL_JUMPS = 2;
 /**
- * Refused for longer than this, it was no acceptance: something before the exchange answered in its place. Until then it
- * may be a limit: the exchange says of too many requests what it says of a stale nonce, and its windows last 10 s.
+ * Where nonces are refused for longer than this, the acceptance before did not come from the exchange, but from something
+ * before it. Until then it may be a rate limit: the exchange has the same words for it, and its windows last 10 s.
  */
 const CERTAIN_MS = 11_000;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
@@ -116,7 +116,7 @@ function increasingNonces(): NonceSource {
  */
 function windowNonces(serverClock: ServerClock): NonceSource {
   const given = new Float64Array(REMEMBERED);
-  // The bits that are left are those of a remainder, which takes ten times as long: a burst looks at millions.
+  // A remainder by `REMEMBERED` would be the same and take ten times as long: a burst looks at millions.
   const placeOf = (nonce: number) => nonce & (REMEMBERED - 1);
   const isFree = (nonce: number) => given[placeOf(nonce)] !== nonce;
   /** Between the exchange's clock and this one none is free. */
@@ -156,10 +156,10 @@ export function createNonceSource(mode: NonceMode, serverClock: ServerClock): No
 /** How many answers are remembered: enough to narrow whole seconds to a fraction, few enough to forget drift. */
 const SAMPLES = 8;
 
-/** An answer that was longer on its way, through a suspend for example, says too little to correct what is known. */
+/** An answer that took longer, through a suspend for example, says too little to correct the estimate. */
 const LONGEST_TRIP_MS = 4000;
 
-/** A nonce that was refused is that of another time than the exchange's, which is further from it than this. */
+/** After a refused nonce a clock that was nearer to it than this is no better. */
 const BESIDE_MS = 2000;
 
 export type ServerClock = ReturnType<typeof createServerClock>;
@@ -181,7 +181,7 @@ export function createServerClock() {
     observe(second: number, sent: Instant, received: Instant, by: 'date' | 'stamp' = 'date'): void {
       (by === 'date' ? date : stamp).observe(second, sent, received);
     },
-    /** The exchange refused a nonce as one of another time. What was sent by another source than now says nothing. */
+    /** The exchange refused a nonce as one of another time. It says nothing about a source that was not in use then. */
     doubt(nonceMs: number, sent: Instant, now: Instant): void {
       if (sent.monoMs < sinceMs) return;
       const place = sources.indexOf(inUse);

@@ -67,8 +67,8 @@ const MAX_BODY_BYTES = 65_536;
  *
  * A request that is given up takes its connection with it, by a reset: what is still in the kernel's queue would be sent
  * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
- * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. At one that was
- * used before undici looks once more for a pending close. `mayWrite` is asked in the step of the write itself.
+ * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. A used
+ * connection is checked once more for a pending close by undici. `mayWrite` is asked in the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, bases } = options;
@@ -214,7 +214,7 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
   });
 }
 
-/** Whether it may have been applied is whether its first byte was written. */
+/** The request may have been applied exactly where its first byte was written. */
 function fail(attempt: Attempt, reason: FailureReason, detail: string, cause?: unknown): void {
   const { writtenAtMs, status } = attempt;
   const head = reason === 'parse' && status !== null ? { status } : {};

@@ -13,13 +13,13 @@ export interface WireRequest {
   readonly path: string;
   /** Asked for when the connection is open, right before the write: a nonce must not age while a connection opens. */
   readonly content: () => WireContent;
-  /** Asks for a connection that no earlier request has used. */
+  /** Asks for a new connection: one that is in use may hang. */
   readonly fresh: boolean;
   /** Asked in the synchronous step of the write, before its first byte. False ends the request unsent. */
   readonly mayWrite: () => boolean;
   /**
-   * Whether a response is one of the exchange itself; any is where this is not given. Over the connection of another
-   * nothing is sent again, and its address is dialled after the others. Asked before `done`.
+   * Whether a response comes from the exchange itself; where this is not given, every one does. Where one does not, its
+   * connection is closed, and its address is dialled after the others. Asked before `done`.
    */
   readonly isAnswer?: (response: WireResponse) => boolean;
   /** The most of the answer's body that is read; 64 KiB where it is not given. */
