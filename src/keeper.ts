@@ -27,7 +27,7 @@ export function createKeeper(options: Options) {
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
   const { feed, turned, woken } = createLoop(options, state, finished.resolve);
-  const settled = createWaiting(clock, state, turned);
+  const whenDone = createWhenDone(clock, state, turned);
   return {
     /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
     state: state as Readonly<CoreState>,
@@ -42,14 +42,14 @@ export function createKeeper(options: Options) {
     credentialsChanged: (): void => feed({ kind: 'credentials-changed' }),
     /** New evidence that a bot lives, or its word that it stops. */
     hear: ((bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs })) satisfies Hear,
-    /** Carries an operator's command out; resolves as `settled` does. */
+    /** Carries an operator's command out; resolves as `whenDone` does. */
     operate: (command: OperatorCommand, waitMs: number) => {
       feed({ kind: 'operate', command });
-      return settled(command.does, command.markets, waitMs);
+      return whenDone(command.does, command.markets, waitMs);
     },
     /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
     reload: (next: CoreSettings): void => feed({ kind: 'reload', settings: next }),
-    settled,
+    whenDone,
     snapshot: (): Snapshot => describe(state, clock.now()),
     /** The same without the sentences, at a cost that may be paid at every step. */
     view: () => new CoreView(state, clock.now()),
@@ -66,7 +66,7 @@ function createLoop(options: Options, state: CoreState, finish: Finish) {
   const queue: CoreEvent[] = [];
   const turned = new Set<() => void>();
   const woken: ((lateMs: number) => void)[] = [];
-  const carryOut = createHands(options, state, feed, (left) => {
+  const carryOut = createEffectRunner(options, state, feed, (left) => {
     ended = true;
     finish(left);
   });
@@ -115,10 +115,15 @@ function createLoop(options: Options, state: CoreState, finish: Finish) {
   return { feed, turned, woken };
 }
 
-/** Carries effects out. What comes of them is fed back, in whatever turn it is known. */
-function createHands(options: Options, state: CoreState, feed: (event: CoreEvent) => void, finish: Finish) {
+/** Carries effects out, and feeds back what comes of them. */
+function createEffectRunner(
+  options: Options,
+  state: CoreState,
+  feed: (event: CoreEvent) => void,
+  finish: Finish,
+) {
   const { clock, exchange, observe } = options;
-  /** How the requests that are on their way are given up. */
+  /** How to give up each request that is on its way. */
   const underWay = new Map<number, Cancel>();
 
   function write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
@@ -145,11 +150,11 @@ function createHands(options: Options, state: CoreState, feed: (event: CoreEvent
   };
 }
 
-/** Those who wait for something to have happened; looked at after every turn of the loop. */
-function createWaiting(clock: Clock, state: CoreState, turned: Set<() => void>) {
+/** Callers that wait until a command has been carried out. Each is looked at after every turn of the loop. */
+function createWhenDone(clock: Clock, state: CoreState, turned: Set<() => void>) {
   /**
-   * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`; null means all that
-   * are configured. Of markets that are not known any more only those are in the answer that left with their timer.
+   * Resolves when no market has to be waited for any more, at the latest after `waitMs`; null means all configured ones.
+   * A market that is no longer known is in the answer only where it left with its timer.
    */
   return (awaited: Awaited, markets: readonly string[] | null, waitMs: number) => {
     const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
@@ -165,7 +170,7 @@ function createWaiting(clock: Clock, state: CoreState, turned: Set<() => void>) 
       giveUp();
       resolve(names.map(progress).filter((one) => one !== null));
     };
-    /** The one that was waited for last. */
+    /** The market that was waited for last. */
     let at = 0;
     // In most turns one market is looked at: ten thousand after every answer would leave no time for the renewals.
     const look = (): void => {

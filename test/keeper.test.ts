@@ -180,7 +180,7 @@ describe('a command', () => {
       const { keeper, calls, run } = armed({ markets, nonce: 'window' });
       const first = calls.length;
       void keeper.operate(disarm, 0);
-      for (let waiter = 0; waiter < waiters; waiter += 1) void keeper.settled('disarm', null, 3_600_000);
+      for (let waiter = 0; waiter < waiters; waiter += 1) void keeper.whenDone('disarm', null, 3_600_000);
       const started = process.threadCpuUsage();
       for (let next = first; next < first + markets.length; next += 1) {
         if (next >= calls.length) run(50);

@@ -145,7 +145,7 @@ const NAMED_MARKETS = 5;
 async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promise<string | null> {
   const withinMs = daemon.config().liveness.startupGraceSeconds * 1000;
   const isArmed = await waitUntil({ clock, withinMs, everyMs: ASK_AGAIN_MS }, async (leftMs) => {
-    const progress = await daemon.keeper.settled('arm', null, leftMs);
+    const progress = await daemon.keeper.whenDone('arm', null, leftMs);
     return run.isStopping() || progress.every(({ state }) => state === 'done');
   });
   if (isArmed) return null;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Flags } from '../config/environment.ts';
 import type { Secret } from '../config/secrets.ts';
-import { createPoster } from '../daemon/asking.ts';
+import { createPoster } from '../daemon/url-requests.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';

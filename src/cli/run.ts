@@ -18,7 +18,7 @@ export function register(program: Command, edge: Edge): void {
       const { daemon, stop, isStopping, endStopped, crash } = life;
       onStop(edge, (signal) => {
         if (endStopped()) return;
-        if (!isStopping()) return void stop(signal, (left) => exitCodeAfter(left, edge)).catch(crash);
+        if (!isStopping()) return void stop(signal, (left) => reportLeft(left, edge)).catch(crash);
         edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
         edge.exitNow(EXIT.unconfirmed);
       });
@@ -30,10 +30,10 @@ export function register(program: Command, edge: Edge): void {
 }
 
 const UNHEARD =
-  'its bot gave no sign of life in the stop, or no further one, so that its timer was not deleted';
+  'its bot gave no sign of life in the stop, or fell silent in it, so that its timer was not deleted';
 
-/** The last word goes to standard error as well: a log that is gone must not take it along. */
-function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
+/** Names on standard error, also where nobody reads the log, which deletes failed. Returns the exit code. */
+function reportLeft(left: readonly LeftArmed[], edge: Edge): ExitCode {
   const failed = left.filter(isFailedDelete);
   for (const { market, firesByWallMs, why } of failed) {
     const missed = why === 'unheard' ? UNHEARD : 'the delete was not confirmed';
@@ -49,8 +49,8 @@ function exitCodeAfter(left: readonly LeftArmed[], edge: Edge): ExitCode {
 /** How long last words wait for a slow reader of the log. */
 const FLUSH_MS = 500;
 
-/** The exit code by what the stop has left armed. */
-type CodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
+/** The exit code after a stop, by the timers that it left armed. */
+type ExitCodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
 
 /** A daemon from before its start to the end of the process. */
 export type Life = ReturnType<typeof createLife>;
@@ -63,7 +63,7 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
   let running: Daemon | null = null;
   /** Null before the stop. */
-  let codeOf: CodeOf | null = null;
+  let exitCodeOf: ExitCodeOf | null = null;
   /** Ends the process at once. Before there is a log to `tell`, the last words go to standard error. */
   const exitSaying = (code: ExitCode, words: string, tell: (logger: Daemon['log']['logger']) => void) => {
     const exit = () => edge.exitNow(code);
@@ -86,18 +86,18 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
     daemon,
     exitSaying,
     crash,
-    isStopping: () => codeOf !== null,
+    isStopping: () => exitCodeOf !== null,
     /** Ends the timers, as is configured or with `keep`, and then this process. */
-    stop: async (why: string, code: CodeOf, policy?: 'keep') => {
-      codeOf = code;
+    stop: async (why: string, codeOf: ExitCodeOf, policy?: 'keep') => {
+      exitCodeOf = codeOf;
       const started = await daemon;
-      edge.exitNow(code(await started.stop(why, policy), started));
+      edge.exitNow(codeOf(await started.stop(why, policy), started));
     },
-    /** Ends the process where the stop has done its work on the timers, which it then returns. */
+    /** Ends the process where a stop is done with the timers; else returns false. */
     endStopped: (): boolean => {
       const left = running?.left() ?? null;
-      if (running === null || left === null || codeOf === null) return false;
-      edge.exitNow(codeOf(left, running));
+      if (running === null || left === null || exitCodeOf === null) return false;
+      edge.exitNow(exitCodeOf(left, running));
       return true;
     },
     /** Starts the daemon, or ends with 78. Listen to signals before: PID 1 loses those that it has no handler for. */
@@ -107,7 +107,7 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
         const manager = edge.serviceManager();
         const started = await startDaemon({ ...options, clock, nodeVersion, manager });
         running = started;
-        edge.onExit(started.cut);
+        edge.onExit(started.resetConnections);
         resolve(started);
       } catch (error) {
         edge.err(`killswitchd ${command}: ${messageOf(error)}`);

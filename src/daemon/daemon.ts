@@ -17,12 +17,12 @@ import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
 import { within } from '../util/pace.ts';
 import { VERSION } from '../version.ts';
-import { openHttpProber } from './asking.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import { createInForce, createReloading, type Origin, type Running } from './reloading.ts';
-import { createTelling, introduce } from './telling.ts';
+import { createInForce, createReloading, type ReloadOptions, type Running } from './reloading.ts';
+import { createTelemetry, introduce } from './telemetry.ts';
+import { openHttpProber } from './url-requests.ts';
 
-export interface DaemonOptions extends Origin {
+export interface DaemonOptions extends ReloadOptions {
   readonly nodeVersion: string;
   /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
@@ -48,15 +48,15 @@ export async function startDaemon(options: DaemonOptions) {
   const secrets = createSecrets(config);
   const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials()) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
-  const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
-  const { log, metrics, notifying, operations } = telling;
+  const telemetry = createTelemetry({ ...options, config, bases, secrets: secrets.all });
+  const { log, metrics, notifying, operations } = telemetry;
   embedded?.narrate(log);
   const inForce = createInForce(clock, config, (guarded) => guard.follow(guarded));
   const rereadSecrets = () => reloading.rereadSecrets();
-  const guard = createGuard({ config, clock, bases, secrets, telling, rereadSecrets });
+  const guard = createGuard({ config, clock, bases, secrets, telemetry, rereadSecrets });
   const { keeper } = guard;
   const supervision = manager === null ? null : createSupervision({ manager, clock, view: keeper.view, log });
-  const parts = { ...options, inForce, telling, guard, supervision };
+  const parts = { ...options, inForce, telemetry, guard, supervision };
   const reloading = createReloading(parts);
   const bots = createBots(parts, reloading);
   const closeExchange = () => guard.close().then(() => embedded?.close());
@@ -73,7 +73,7 @@ export async function startDaemon(options: DaemonOptions) {
   notifying.start(() => isWell(keeper.snapshot()));
   bots.watch();
   reloading.watch();
-  let known: readonly LeftArmed[] | null = null;
+  let leftArmed: readonly LeftArmed[] | null = null;
   return {
     log,
     keeper,
@@ -82,18 +82,18 @@ export async function startDaemon(options: DaemonOptions) {
     child: bots.child,
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
-    left: () => known,
+    left: () => leftArmed,
     reload: () => reloading.reload('signal', 0),
-    /** Ends the timers as configured, or leaves them with `keep`; then the rest. What hangs after 3 s is left behind. */
+    /** Ends the timers as configured, or leaves them with `keep`. Then closes the rest, for 3 s at most. */
     async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
       reloading.stop();
       supervision?.stopping();
       inForce.end();
-      bots.hurry();
+      bots.lookMoreOften();
       const left = await keeper.stop(policy ?? inForce.config().shutdown.policy, why);
-      known = left;
+      leftArmed = left;
       bots.unwatch();
-      telling.levels.stop();
+      telemetry.levels.stop();
       const close = async () => {
         const told = supervision?.stopped(left);
         await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
@@ -103,7 +103,7 @@ export async function startDaemon(options: DaemonOptions) {
       return left;
     },
     /** Resets every connection to the exchange at once: no request that was given up may arrive after the end. */
-    cut: () => void guard.close(),
+    resetConnections: () => void guard.close(),
   };
 }
 
@@ -126,19 +126,19 @@ interface Parts extends DaemonOptions, Running {}
 type Reloading = ReturnType<typeof createReloading>;
 type Bots = ReturnType<typeof createBots>;
 
-/** Not less: a bot has as long to answer its URL. */
+/** A bot has as long to answer its URL, so that it is not less. */
 const LOOKS_IN_STOP_MS = 1000;
 
 /** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
 function createBots(parts: Parts, reloading: Reloading) {
-  const { clock, inForce, guard, telling, lookAtProcess: look } = parts;
+  const { clock, inForce, guard, telemetry, lookAtProcess: look } = parts;
   const { config, guarded, bots } = inForce;
   const { mode } = config().liveness;
   const beats = createBeats({ mode, bots });
   let longestMs = Number.POSITIVE_INFINITY;
   // All but the mode is asked for at each look: a reload needs no restart.
   const probeEveryMs = () => Math.min(guarded().liveness.probeEverySeconds * 1000, longestMs);
-  const looking: Looking = { clock, probeEveryMs, onProblem: telling.onEvidenceProblem };
+  const looking: Looking = { clock, probeEveryMs, onProblem: telemetry.onEvidenceProblem };
   const placesOf = (key: 'file' | 'url') => () => placesOfBots(guarded(), key);
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
   const watched = mode === 'process' ? look : null;
@@ -160,9 +160,9 @@ function createBots(parts: Parts, reloading: Reloading) {
       began: child.began,
       ended(code: number | null): void {
         child.ended(code);
-        // What the bot has left behind may go on to give evidence, and is not the bot.
+        // Processes that the bot has left behind may go on giving evidence; they are not the bot.
         unwatch();
-        // A name that a reload brings would have a start-up grace of its own: nobody lives who could use it.
+        // A reload could name a new bot, which would have a start-up grace although nothing of it lives.
         reloading.stop();
       },
     },
@@ -170,7 +170,7 @@ function createBots(parts: Parts, reloading: Reloading) {
       ends = evidence.map((one) => one.start(guard.keeper.hear));
     },
     /** Looks at them at least once a second from now on: a stop counts only what is newer than itself. */
-    hurry(): void {
+    lookMoreOften(): void {
       longestMs = LOOKS_IN_STOP_MS;
     },
     unwatch,
@@ -178,7 +178,7 @@ function createBots(parts: Parts, reloading: Reloading) {
 }
 
 function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<ControlSources, 'status'> {
-  const { cancellations, levels, metrics, operations } = parts.telling;
+  const { cancellations, levels, metrics, operations } = parts.telemetry;
   const { config, guarded, bots } = parts.inForce;
   const { keeper } = parts.guard;
   const marketsOf = (bot: string) =>
@@ -201,7 +201,7 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
       metrics.beat(bot, heard.counted);
       return heard;
     },
-    afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
+    afterGoodbye: (bot, waitMs) => keeper.whenDone('goodbye', marketsOf(bot), waitMs),
     operate: keeper.operate,
     cancelled: () => cancellations.list().map(({ market }) => market),
     acknowledge(markets) {
@@ -217,14 +217,14 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
   };
 }
 
-/** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
+/** The most connections to the exchange, while all are replaced, and what else a daemon has open. */
 const RESERVED = 192;
 
 /**
- * What each listener may have: two connections for each bot that is configured, 256 at least, and fewer where renewals
- * would want for a descriptor, which is said.
+ * The most connections of each listener: two for each bot, 256 at least; fewer, and a warning, where renewals could lack
+ * descriptors.
  */
-function connectionsPerListener({ loaded, inForce, telling }: Parts): () => number {
+function connectionsPerListener({ loaded, inForce, telemetry }: Parts): () => number {
   const { web, control } = loaded.config;
   const limit = mostFiles();
   // `localhost` may be two addresses.
@@ -242,7 +242,7 @@ function connectionsPerListener({ loaded, inForce, telling }: Parts): () => numb
     if (most < said) {
       said = most;
       const text = `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`;
-      telling.log.logger.warn({ event: 'few-descriptors', limit, most }, text);
+      telemetry.log.logger.warn({ event: 'few-descriptors', limit, most }, text);
     }
     return most;
   };
@@ -260,9 +260,9 @@ function mostFiles(): number {
 
 /** Opens the web listeners, then the control listeners. Rejects where one cannot be bound; then none is open. */
 async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
-  const { clock, inForce, telling } = parts;
+  const { clock, inForce, telemetry } = parts;
   const { config } = parts.loaded;
-  const { log, metrics, cancellations } = telling;
+  const { log, metrics, cancellations } = telemetry;
   const mostConnections = connectionsPerListener(parts);
   const lists = { recentEvents: log.recent, cancellations: cancellations.list };
   const pages = { ...lists, snapshot: parts.guard.keeper.snapshot, metrics, version: VERSION, clock };

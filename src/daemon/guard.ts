@@ -11,9 +11,9 @@ import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
-import type { Telling } from './telling.ts';
+import type { Telemetry } from './telemetry.ts';
 
-/** So many secrets are hidden, those of before as well: an old key may be good for a while, and an answer come late. */
+/** So many secrets are hidden, old ones as well: an old key may still be valid, and an answer may come late. */
 const SECRETS_HIDDEN = 40;
 
 type Holders = Pick<Config, 'secrets' | 'control' | 'notify'>;
@@ -23,12 +23,12 @@ export function createSecrets(holders: Holders) {
   let inForce = holders;
   let credentials = revealPair(holders.secrets);
   let all: readonly string[] = [];
-  /** True where key or secret differ from those in force so far. */
+  /** True where key or secret have changed. */
   function replace(changed: Partial<Holders>): boolean {
     const before = credentials;
     inForce = { ...inForce, ...changed };
     credentials = revealPair(inForce.secrets);
-    // Those in force come first: however often one of them changes, the others stay hidden.
+    // Those in force come first, so that the limit drops old ones only.
     const found = [credentials.secret, credentials.key, ...revealOthers(inForce), ...all];
     all = [...new Set(found)].slice(0, SECRETS_HIDDEN);
     return !isDeepStrictEqual(before, credentials);
@@ -57,17 +57,17 @@ interface GuardOptions {
   readonly clock: Clock;
   readonly bases: readonly string[];
   readonly secrets: ReturnType<typeof createSecrets>;
-  readonly telling: Pick<Telling, 'observers' | 'log'>;
-  /** Null where their file systems do not answer. Asked when the key is refused, and every second until it is not. */
+  readonly telemetry: Pick<Telemetry, 'observers' | 'log'>;
+  /** Asked when the key is refused, and every second until it is accepted. Null where a file system does not answer. */
   readonly rereadSecrets: () => Promise<SecretsRead | null>;
 }
 
 export type Guard = ReturnType<typeof createGuard>;
 
-/** Ties the keeper to the exchange; rotated secret files are found without a restart. */
+/** Ties the keeper to the exchange, and puts a new key in force without a restart. */
 export function createGuard(options: GuardOptions) {
-  const { config, clock, bases, secrets, telling } = options;
-  const { observers, log } = telling;
+  const { config, clock, bases, secrets, telemetry } = options;
+  const { observers, log } = telemetry;
   let settings = toCoreSettings(config, bases);
   const exchange = createExchange({
     ...settings,
@@ -77,7 +77,7 @@ export function createGuard(options: GuardOptions) {
     hidden: secrets.all,
     userAgent: `killswitchd/${VERSION}`,
   });
-  const tellPace = createPaceTold(log, () => keeper.snapshot());
+  const tellBounds = createBoundsTeller(log, () => keeper.snapshot());
   const replaceSecrets = (changed: Partial<Holders>): boolean => {
     if (!secrets.replace(changed)) return false;
     const text = 'The secret files hold a new key: it signs the next request.';
@@ -94,13 +94,12 @@ export function createGuard(options: GuardOptions) {
       for (const observe of observers) observe(notice, now);
       if (notice.kind === 'attempt-failed' && notice.reason === 'auth') keyWatch.look();
       else if (['renewed', 'deleted', 'tripped'].includes(notice.kind)) keyWatch.end();
-      else if (notice.kind === 'cadence' || notice.kind === 'all-armed') tellPace(notice, settings);
+      else if (notice.kind === 'cadence' || notice.kind === 'all-armed') tellBounds(notice, settings);
     },
   });
   return {
     keeper,
     hide: secrets.hide,
-    /** True where key or secret are other ones now. */
     replaceSecrets,
     /** Puts everything else of it in force. It differs in nothing but what may change. */
     follow(next: Config): void {
@@ -118,7 +117,7 @@ const REREAD_MS = 1000;
 
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
-  { clock, telling: { log }, rereadSecrets }: GuardOptions,
+  { clock, telemetry: { log }, rereadSecrets }: GuardOptions,
   replaceSecrets: (changed: Partial<Holders>) => unknown,
 ) {
   let problems = '';
@@ -148,8 +147,8 @@ function createKeyWatch(
   };
 }
 
-/** Says the bounds again: at the start they held for an assumed answer time. Repeats no warning that was there before. */
-function createPaceTold({ logger }: Log, snapshot: () => Snapshot) {
+/** Says the bounds anew: at the start they held for an assumed answer time. Repeats no warning. */
+function createBoundsTeller({ logger }: Log, snapshot: () => Snapshot) {
   let warned: readonly string[] = [];
   return (notice: Extract<Notice, { kind: 'cadence' | 'all-armed' }>, settings: CoreSettings): void => {
     const markets = snapshot().markets.filter(({ leaving }) => !leaving);

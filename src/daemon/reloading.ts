@@ -15,10 +15,10 @@ import type { Cancel, Clock } from '../ports.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
 import { within } from '../util/pace.ts';
 import type { Guard } from './guard.ts';
-import type { ReloadTrigger, Telling } from './telling.ts';
+import type { ReloadTrigger, Telemetry } from './telemetry.ts';
 
-/** Where a daemon begins, and what it reads its configuration from again. */
-export interface Origin {
+/** What a daemon starts with, and reads its configuration from again. */
+export interface ReloadOptions {
   readonly clock: Clock;
   readonly loaded: LoadedConfig;
   readonly load: Load;
@@ -26,15 +26,15 @@ export interface Origin {
 }
 
 /** What a configuration changes while the daemon runs. */
-export interface Running extends Origin {
+export interface Running extends ReloadOptions {
   readonly inForce: ReturnType<typeof createInForce>;
-  readonly telling: Telling;
+  readonly telemetry: Telemetry;
   readonly guard: Guard;
   readonly supervision: Supervision | null;
 }
 
 const LOOK_GAP_MS = 100;
-/** Half of a secret is a secret in its own right: one that has changed is waited for longer. */
+/** Half of a secret looks like a secret: one that has changed must stay the same for longer. */
 const SECRET_LOOKS = 11;
 const MOST_LOOKS = 50;
 const LONGEST_RETRY_MS = 300_000;
@@ -47,8 +47,8 @@ const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /** Reads the configuration again. One that is wrong, or differs in what cannot change, changes nothing at all. */
 export function createReloading(daemon: Running) {
-  const { inForce, guard, telling, supervision, loaded } = daemon;
-  const { operations } = telling;
+  const { inForce, guard, telemetry, supervision, loaded } = daemon;
+  const { operations } = telemetry;
   /** What the configuration in force was read from. */
   let { contents } = loaded;
   const lookAtFiles = createLooks(daemon, () => contents);
@@ -65,10 +65,10 @@ export function createReloading(daemon: Running) {
     const { refusals, added, removed, moved, changed, ...diff } = diffConfig(inForce.config(), next);
     if (refusals.length > 0) return reject(trigger, refusals);
     contents = found.contents;
-    // While the key was refused another one may have been read, which the configuration in force does not know.
+    // While the key was refused, another one may have been read that the configuration in force does not have.
     const same = !guard.replaceSecrets(next) && diff.same;
     if (!same) {
-      telling.follow(next);
+      telemetry.follow(next);
       inForce.follow(next);
     }
     poll.took(contents);
@@ -80,7 +80,7 @@ export function createReloading(daemon: Running) {
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
-  /** The file may have changed since the reload under way has read it: another one follows, for all who ask meanwhile. */
+  /** One reload at a time. Who asks while one is under way gets the next, as the file may have changed since it was read. */
   function take(trigger: ReloadTrigger): Promise<ReloadReport> {
     waiting ??= underWay.then(() => {
       waiting = null;
@@ -91,13 +91,13 @@ export function createReloading(daemon: Running) {
     });
     return waiting;
   }
-  /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
+  /** Waits for the markets of this reload. The next reload does not wait for that. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
-    const { settled } = guard.keeper;
-    const armed = settled('arm', [...taken.added, ...taken.changed], waitMs);
-    const progress = await Promise.all([armed, settled('remove', taken.removed, waitMs)]);
+    const { whenDone } = guard.keeper;
+    const armed = whenDone('arm', [...taken.added, ...taken.changed], waitMs);
+    const progress = await Promise.all([armed, whenDone('remove', taken.removed, waitMs)]);
     return { ...taken, progress: progress.flat() };
   }
   return {
@@ -120,8 +120,8 @@ const UNSEEN: Look = { content: wrong('was not looked at yet'), changedMs: null 
 const seenIn = (looks: Looks) => (path: string) => looks.get(path) ?? UNSEEN;
 
 /**
- * Reads the configuration and all that it names once all files were the same at two looks, and secrets that are not the
- * ones known for a second: half of a file is no configuration. It is read out of the last look.
+ * Reads the configuration and all that it names, once all files were the same at two looks, and changed secrets for a
+ * second: a file that is being written is no configuration. What is read is the content of the last look.
  */
 async function read({ clock, load, loaded }: Running, lookAtFiles: LookAtFiles, known: Contents) {
   const isKnown = ([path, content]: [string, string]) =>
@@ -201,10 +201,10 @@ function createPoll(
 
 /**
  * The configuration in force, and with it the markets that a reload gave to another shard. That one may learn of it
- * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `guard` is told
+ * later: this one goes on renewing them for a while; both renew the same timer, which changes nothing. `apply` is told
  * whenever other markets are to be guarded here, or in another way.
  */
-export function createInForce(clock: Clock, initial: Config, guard: (guarded: Config) => void) {
+export function createInForce(clock: Clock, initial: Config, apply: (guarded: Config) => void) {
   let config = initial;
   let guarded = initial;
   let bots = botsOf(initial.fleet);
@@ -220,7 +220,7 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
     const others = config.fleet.filter(({ market }) => !own.has(market) && endOf(market) > nowMs);
     staying = new Map(others.map(({ market }) => [market, endOf(market)]));
     guarded = others.length === 0 ? config : { ...config, markets: [...config.markets, ...others] };
-    guard(guarded);
+    apply(guarded);
     if (others.length === 0) return;
     const nextMs = [...staying.values()].reduce((least, untilMs) => Math.min(least, untilMs));
     cancel = clock.after(nextMs - nowMs, () => keep(staying));
@@ -238,7 +238,7 @@ export function createInForce(clock: Clock, initial: Config, guard: (guarded: Co
       bots = botsOf(next.fleet);
       keep(new Map(guarded.markets.map(({ market }) => [market, staying.get(market) ?? untilMs])));
     },
-    /** Lets go of all that stay at once: the daemon stops, and deletes no timer that another shard renews. */
+    /** Gives up all markets that stay: the daemon stops, and deletes no timer that another shard renews. */
     end(): void {
       if (staying.size > 0) keep(new Map());
     },
@@ -256,7 +256,7 @@ type LookAtFiles = (more?: readonly string[]) => Promise<Looks | null>;
  * A thread of libuv reads the files one after the other: one that hangs holds up no renewal. The configuration file
  * comes last, so that its content is the newest. While one look hangs, every later question waits for the same look.
  */
-function createLooks({ clock, loaded: { config } }: Origin, contents: () => Contents): LookAtFiles {
+function createLooks({ clock, loaded: { config } }: ReloadOptions, contents: () => Contents): LookAtFiles {
   let underWay: Promise<Looks> | null = null;
   return (more = []) => {
     const others = [...contents().keys(), ...more].filter((path) => path !== config.file);

@@ -2,7 +2,7 @@ import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
-import { createLogLevels, createOperations } from '../../src/daemon/telling.ts';
+import { createLogLevels, createOperations } from '../../src/daemon/telemetry.ts';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import type { Clock } from '../../src/ports.ts';
 import { describeNotice, type EventLine } from '../../src/telemetry/events.ts';

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { openHttpProber } from '../../src/daemon/asking.ts';
+import { openHttpProber } from '../../src/daemon/url-requests.ts';
 import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
 import { until } from './started.ts';
 import { createVirtual } from './virtual.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createLogLevels, createOperations, createTelling } from '../../src/daemon/telling.ts';
+import { createLogLevels, createOperations, createTelemetry } from '../../src/daemon/telemetry.ts';
 import type { LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
 import { FILE, loadWell } from '../config/fixture.ts';
@@ -140,7 +140,7 @@ test('every warning and error of the core has a counter, but for the last line o
 test('of bots whose signs of life cannot be seen ten are told of in ten seconds, and one line names the others', async () => {
   const { clock, pass } = daemon;
   let text = '';
-  const { log, observers, onEvidenceProblem } = createTelling({
+  const { log, observers, onEvidenceProblem } = createTelemetry({
     config: loadWell(FILE).config,
     clock,
     bases: BASES,

@@ -4,8 +4,8 @@ import type { Prober } from '../liveness/http.ts';
 import type { Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
-/** Asks one address at a time over a connection of its own: none, and no lookup of a name, is shared with renewals. */
-function createAsker(clock: Clock) {
+/** Asks URLs of one origin at a time. It shares no connection and no lookup of a name with renewals. */
+function createRequester(clock: Clock) {
   let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
   const wireTo = (origin: string) => {
     if (open?.origin !== origin) {
@@ -40,40 +40,40 @@ function createAsker(clock: Clock) {
 
 /** Asks a bot's URL again and again. The answer must have ended within the time given, or have brought 64 KiB. */
 export function openHttpProber(clock: Clock, url: string): Prober {
-  const asker = createAsker(clock);
+  const requester = createRequester(clock);
   return {
     probe(timeoutMs, done) {
-      void asker.ask(url, null, timeoutMs, true).then((result) => {
+      void requester.ask(url, null, timeoutMs, true).then((result) => {
         if (result.kind === 'response') return done({ kind: 'answered', status: result.status });
         const late = `no whole answer within ${timeoutMs} ms`;
         return done({ kind: 'failed', detail: result.reason === 'timeout' ? late : result.detail });
       });
     },
-    close: () => void asker.close(),
+    close: () => void requester.close(),
   };
 }
 
 /** Posts messages and pings. Never rejects. */
 export function createPoster(clock: Clock): Poster {
-  const asker = createAsker(clock);
+  const requester = createRequester(clock);
   return {
     post: async (url, body, withinMs, signal) =>
-      describe(await asker.ask(url.reveal(), body, withinMs, body !== null, signal), withinMs),
-    close: asker.close,
+      describe(await requester.ask(url.reveal(), body, withinMs, body !== null, signal), withinMs),
+    close: requester.close,
   };
 }
 
 /** What healthchecks.io answers, with a 200, to a ping that it does not take: `OK (not found)`, `OK (rate limited)`. */
 const NOT_TAKEN = /^OK \([a-z -]{1,40}\)$/;
 
-/** The details of a failure may name the address: only its kind is told. */
+/** Tells only the kind of a failure: its details may name the address, which is a secret. */
 function describe(result: WireResult, withinMs: number): Posted {
   const { status } = result;
   if (result.kind === 'response') {
     const said = result.body.toString('latin1').trim();
     return NOT_TAKEN.test(said) ? { failed: `HTTP ${status} ${said}` } : { status: result.status };
   }
-  // A ping whose answer is a long page was taken all the same.
+  // The answer to a ping may be a long page: the ping was taken all the same.
   if (status !== undefined) return { status };
   const late = `no answer within ${(withinMs / 1000).toFixed(0)} s`;
   return { failed: result.reason === 'timeout' ? late : `no answer (${result.reason})` };

@@ -20,17 +20,17 @@ import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
 import { counted, listed } from '../util/text.ts';
 import { REVISION, VERSION } from '../version.ts';
-import { createPoster } from './asking.ts';
+import { createPoster } from './url-requests.ts';
 
-export type Telling = ReturnType<typeof createTelling>;
+export type Telemetry = ReturnType<typeof createTelemetry>;
 
-interface TellingOptions extends Pick<LogOptions, 'clock' | 'terminal' | 'write' | 'secrets'> {
+interface TelemetryOptions extends Pick<LogOptions, 'clock' | 'terminal' | 'write' | 'secrets'> {
   readonly config: Config;
   readonly nodeVersion: string;
   readonly bases: readonly string[];
 }
 
-export function createTelling(options: TellingOptions) {
+export function createTelemetry(options: TelemetryOptions) {
   const { config, clock, bases } = options;
   const metrics = createMetrics({
     build: { version: VERSION, revision: REVISION, node_version: options.nodeVersion },
