@@ -281,7 +281,7 @@ const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after:
     'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
   ],
   unheard: [
-    'NOT DELETED, because the bot gave no sign of life in the stop, or no further one',
+    'NOT DELETED, because the bot gave no sign of life in the stop, or fell silent in it',
     'The orders are cancelled by then unless somebody renews the timer.',
   ],
   'may-have-fired': ['MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],
