@@ -8,7 +8,7 @@ import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed, plain } from '../util/text.ts';
 import { ControlRefusal, type ControlSources } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
-import { talkOf } from './listen.ts';
+import { connectionOf } from './listen.ts';
 import { createSender, shareWhileFresh } from './share.ts';
 import { toSeconds } from './status.ts';
 
@@ -55,8 +55,8 @@ type Input = { readonly [K in Key]?: XStatic<(typeof KEYS)[K]> };
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** When its first byte came in, on the monotonic clock; which listener it came over, and who can use that. */
-    origin: { readonly arrivedMs: number; readonly via: string };
+    /** When its first byte came in, monotonic; over which listener, and who can use that. */
+    arrival: { readonly monoMs: number; readonly via: string };
   }
 }
 
@@ -64,9 +64,9 @@ type Call = FastifyRequest<{ Body: Input; Querystring: { readonly bot?: string }
 
 type Answer = readonly [status: number, body: object];
 
-/** `shared`: one snapshot for all whose bots wait until they may start. */
-type Asked = ControlSources & { readonly shared: () => Promise<Snapshot> };
-type Handler = (daemon: Asked, call: Call) => Answer | Promise<Answer>;
+/** `shared`: one snapshot for all that ask for the health at about the same time. */
+type RouteSources = ControlSources & { readonly shared: () => Promise<Snapshot> };
+type Handler = (daemon: RouteSources, call: Call) => Answer | Promise<Answer>;
 
 interface Route {
   readonly path: string;
@@ -99,10 +99,10 @@ export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, 
 
 /** What adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(sources: ControlSources) {
-  const daemon: Asked = { ...sources, shared: shareWhileFresh(sources.clock, sources.snapshot) };
+  const daemon: RouteSources = { ...sources, shared: shareWhileFresh(sources.clock, sources.snapshot) };
   const send = createSender(daemon.clock, 'too many read the status; try again');
   let waiting = 0;
-  /** However many wait, a word of a bot and an operator's command count: the answer alone does not wait for the timers. */
+  /** Where too many wait, a word of a bot and a command still count: only the answer does not wait for the timers. */
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
     if (waiting >= MOST_WAITING) call.body = { ...call.body, waitSeconds: 0 };
     waiting += 1;
@@ -117,9 +117,9 @@ export function createRoutes(sources: ControlSources) {
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     // In the next turn it is known whether something unreadable followed in the same bytes.
     if (!atOnce) await new Promise<void>((next) => void daemon.clock.after(0, next));
-    const talk = talkOf(call.raw.socket);
-    if (talk.broken) return reply.hijack();
-    talk.hasBegun = true;
+    const connection = connectionOf(call.raw.socket);
+    if (connection.broken) return reply.hijack();
+    connection.hasBegun = true;
     const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
     void reply.code(status);
     if (Buffer.isBuffer(body)) return send(reply, async () => body);
@@ -171,34 +171,34 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
 }
 
 function announce(daemon: ControlSources, command: string, call: Call, markets: Commanded['markets']) {
-  // The cut comes last: before, it would leave the beginning of a secret standing.
+  // It is cut last: a cut before would leave the beginning of a secret standing.
   const shown = (text = '') => daemon.hide(text).slice(0, LONGEST_SHOWN) || null;
-  const { body, headers, origin } = call;
+  const { body, headers, arrival } = call;
   const [reason, sender] = [shown(body.reason), shown(plain(headers['user-agent'] ?? ''))];
-  daemon.onCommand({ command, markets, reason, sender, via: origin.via });
+  daemon.onCommand({ command, markets, reason, sender, via: arrival.via });
 }
 
 /** Takes a bot's word in, as old as its request is. */
-function take({ bots, hear, clock }: ControlSources, says: BotWord, { body, query, origin }: Call) {
+function takeWord({ bots, hear, clock }: ControlSources, says: BotWord, { body, query, arrival }: Call) {
   const bot = chooseBot(query.bot, body.bot, bots());
   const proof = { session: body.session ?? null, seq: body.seq ?? null };
-  return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - origin.arrivedMs)) };
+  return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - arrival.monoMs)) };
 }
 
 function beat(daemon: ControlSources, call: Call): Answer {
-  const { bot, heard } = take(daemon, 'beat', call);
+  const { bot, heard } = takeWord(daemon, 'beat', call);
   const { armed, ...markets } = describeBot(bot, daemon);
   return [200, { armed, ...heard, bot, ttlSeconds: daemon.ttlMs() / 1000, ...markets }];
 }
 
 async function goodbye(daemon: ControlSources, call: Call): Promise<Answer> {
-  const { bot, heard } = take(daemon, 'goodbye', call);
+  const { bot, heard } = takeWord(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
   return answerOf(await daemon.afterGoodbye(bot, waitMs(call.body)), { ...heard, bot });
 }
 
 function fail(daemon: ControlSources, call: Call): Answer {
-  const { bot, heard } = take(daemon, 'fail', call);
+  const { bot, heard } = takeWord(daemon, 'fail', call);
   return [heard.counted ? 200 : 409, { ...heard, bot, ...describeFiring(bot, daemon) }];
 }
 
@@ -256,7 +256,7 @@ function setLogLevel(daemon: ControlSources, call: Call): Answer {
   return [200, { level: daemon.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-async function health(daemon: Asked, { query }: Call): Promise<Answer> {
+async function health(daemon: RouteSources, { query }: Call): Promise<Answer> {
   const whole = await daemon.shared();
   const bot = query.bot === undefined ? null : chooseBot(query.bot, undefined, daemon.bots());
   const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;

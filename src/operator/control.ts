@@ -8,6 +8,7 @@ import { codeOf, describeValue, isLoopback } from '../util/text.ts';
 import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, errorBody } from './control-sources.ts';
 import {
+  connectionOf,
   countAhead,
   EVERY_HEADER,
   type ListenOptions,
@@ -15,7 +16,6 @@ import {
   openAll,
   SERVER,
   type SocketAccess,
-  talkOf,
 } from './listen.ts';
 
 interface ControlOptions extends Omit<ListenOptions, 'clock' | 'onCrowded'> {
@@ -68,12 +68,12 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
       maxHeaderSize: 8192,
     },
     schemaErrorFormatter: describeMistake,
-    clientErrorHandler: (error, socket) => endTalk(socket as Socket, error, sources),
+    clientErrorHandler: (error, socket) => endConnection(socket as Socket, error, sources),
     frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),
   });
   app.addHook('onRequest', async (request, reply) => {
     const { socket } = request.raw;
-    request.origin = { arrivedMs: sources.clock.now().monoMs, via: viaOf(socket) };
+    request.arrival = { monoMs: sources.clock.now().monoMs, via: viaOf(socket) };
     const ahead = countAhead(socket, reply.raw);
     if (ahead === 'ignored') return reply.hijack();
     // A refused client keeps no connection: there are too few of them.
@@ -108,13 +108,13 @@ function refuse({ onRefused, hide }: ControlSources, reply: FastifyReply, error:
 }
 
 /** Answers what is no HTTP. A command before it never begins: without its body it would be meant for all markets. */
-function endTalk(socket: Socket, error: Error, { onRefused }: ControlSources): void {
-  const talk = talkOf(socket);
+function endConnection(socket: Socket, error: Error, { onRefused }: ControlSources): void {
+  const connection = connectionOf(socket);
   if (['ECONNRESET', 'EPIPE'].includes(codeOf(error)) || !socket.writable) return void socket.destroy();
   const { code, status, message } = asRefusal(error, NO_HTTP);
-  if (!talk.broken) onRefused(code);
-  const isFirst = !talk.broken && !talk.hasBegun;
-  talk.broken = true;
+  if (!connection.broken) onRefused(code);
+  const isFirst = !connection.broken && !connection.hasBegun;
+  connection.broken = true;
   // An answer now would be taken for that of the request before it.
   if (!isFirst) return void socket.destroy();
   const body = errorBody(code, message);

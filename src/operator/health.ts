@@ -18,7 +18,7 @@ const verdictOf = (name: string, checks: readonly Check[]) => ({ name, ok: check
 
 export const judgeLive = ({ live }: Snapshot) => verdictOf('livez', [loopCheck(live)]);
 
-/** As the core says. Without the bots, for whoever starts them: all that is wanted is armed, or the exchange answers. */
+/** With bots as the core says. Without, for whoever starts them: every wanted market is armed, or the exchange answers. */
 export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
   const living = livingOf(bots);
@@ -41,7 +41,7 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   ];
   const isAway = bases.every(({ used, up }) => !used || up === false);
   if (!withBots && nothingGuarded !== null) checks.push(check('exchange', !isAway, 'it does not answer'));
-  // What the core has against it beside all that.
+  // Reasons of the core that are none of these checks.
   if (withBots && checks.every(isPassed))
     checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
   return verdictOf('readyz', checks);

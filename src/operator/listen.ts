@@ -190,7 +190,7 @@ const BACKLOG = 4096;
 export const LEAST_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
 const FULL_SHARE = 7 / 8;
-/** From here on also those make room that came a moment ago: among so many silent ones they are hardly readers. */
+/** Above this share the oldest silent connection is ended also where it came a moment ago. */
 const CROWDED_SHARE = 31 / 32;
 /** A client sends its request right after it has connected. */
 const SILENT_MS = 100;
@@ -212,7 +212,7 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
     // Who came a moment ago may be about to send its request.
     const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
     // Who waits for the answer to a command is not ended for others; an event stream always waits.
-    const mayEnd = (socket: Socket) => name === 'web' || talkOf(socket).unanswered === 0;
+    const mayEnd = (socket: Socket) => name === 'web' || connectionOf(socket).unanswered === 0;
     const found = isMute ? oldest : [...usedMs].find(([one, ms]) => mayEnd(one) && isOver(ms, IDLE_MS));
     if (found === undefined) return;
     if (isMute) onCrowded?.();
@@ -241,7 +241,7 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
 /** Requests that one connection may send ahead without waiting for their replies. */
 export const MAX_AHEAD = 16;
 
-class Talk {
+class Connection {
   /** Requests that wait for their replies; infinitely many where too many were sent ahead. */
   unanswered = 0;
   /** A request has begun to change something. */
@@ -249,13 +249,13 @@ class Talk {
   /** The last bytes could not be read: commands that have not begun are dropped. */
   broken = false;
 }
-const talks = new WeakMap<Socket, Talk>();
+const connections = new WeakMap<Socket, Connection>();
 
-/** What is known of a connection. */
-export function talkOf(socket: Socket): Talk {
-  const talk = talks.get(socket) ?? new Talk();
-  talks.set(socket, talk);
-  return talk;
+/** What is known of the requests of a connection. */
+export function connectionOf(socket: Socket): Connection {
+  const connection = connections.get(socket) ?? new Connection();
+  connections.set(socket, connection);
+  return connection;
 }
 
 /**
@@ -263,14 +263,14 @@ export function talkOf(socket: Socket): Talk {
  * `ignored`: it comes behind such a one.
  */
 export function countAhead(socket: Socket, reply: ServerResponse): 'goes' | 'last' | 'ignored' {
-  const talk = talkOf(socket);
-  if (talk.unanswered === Number.POSITIVE_INFINITY) return 'ignored';
-  talk.unanswered += 1;
+  const connection = connectionOf(socket);
+  if (connection.unanswered === Number.POSITIVE_INFINITY) return 'ignored';
+  connection.unanswered += 1;
   reply.once('close', () => {
-    talk.unanswered -= 1;
+    connection.unanswered -= 1;
   });
-  if (talk.unanswered <= MAX_AHEAD) return 'goes';
-  talk.unanswered = Number.POSITIVE_INFINITY;
+  if (connection.unanswered <= MAX_AHEAD) return 'goes';
+  connection.unanswered = Number.POSITIVE_INFINITY;
   return 'last';
 }
 
@@ -286,7 +286,7 @@ const compilersFactory = {
   buildSerializer: () => () => JSON.stringify,
 };
 
-/** What both listeners want of fastify. */
+/** Fastify's options for both listeners. */
 export const SERVER = {
   logger: false,
   schemaController: { compilersFactory } as unknown as FastifyServerOptions['schemaController'] & object,

@@ -179,9 +179,9 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
 const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 const MAX_STREAMS = 32;
 const EVERY_MS = 1000;
-/** A status that takes longer is missed. Silence is broken by a comment then, for proxies that end silent connections. */
+/** A status that takes longer is left out. A comment is sent instead, because proxies end silent connections. */
 const LATE_MS = 3000;
-/** A reader that does not take one status within this is let go. */
+/** A reader that does not take one status within this is disconnected. */
 const BEHIND_MS = 10_000;
 const LAST_WORD_MS = 200;
 
@@ -197,7 +197,7 @@ function createEventStream(clock: Clock, status: () => Promise<Buffer>, lastStat
   let isServing = false;
   let closed = false;
 
-  /** Writes, unless what was written before is still waiting; lets the reader go where that lasts too long. */
+  /** Writes, unless what was written before is still waiting; disconnects the reader where that lasts too long. */
   const send = (raw: ServerResponse, bytes: Buffer | string): void => {
     const nowMs = clock.now().monoMs;
     if (raw.writableLength > 0) {
