@@ -2,7 +2,7 @@ import './node-version.ts';
 import { accessSync, constants as files, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { attempt, readAtMost, waitUntil } from './cli/edge.ts';
+import { readAtMost, tryOr, waitUntil } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
@@ -33,7 +33,7 @@ process.on('exit', beforeExit);
 
 /** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
 const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
-/** How long it is waited until that is over, such as the last write of the log: what takes longer hangs. */
+/** How long the end waits for that work, such as the last write of the log. What takes longer hangs. */
 const PATIENCE = { clock, withinMs: 200, everyMs: 5 };
 
 let isEnding = false;
@@ -58,7 +58,7 @@ function replaceProcess(code: number): void {
   // The first is there also after an update that took the file of this Node away. What cannot be started would end in a
   // core, which holds the secret.
   const node = ['/proc/self/exe', process.execPath].find((file) =>
-    attempt(() => accessSync(file, files.X_OK) === undefined, false),
+    tryOr(() => accessSync(file, files.X_OK) === undefined, false),
   );
   if (node === undefined) process.kill(process.pid, 'SIGKILL');
   else process.execve?.(node, [node, '--disable-sigusr1', '-e', `process.exit(${code})`], {});
@@ -120,7 +120,7 @@ await runProgram(process.argv, {
   nodePath: process.execPath,
   signalNumbers: constants.signals,
   onSignal: (signal, run) => void process.on(signal, run),
-  signalGroup: (leader, signal) => attempt(() => process.kill(-leader, signal), false),
+  signalGroup: (leader, signal) => tryOr(() => process.kill(-leader, signal), false),
   onCrash: (run) => void process.on('uncaughtException', run).on('unhandledRejection', run),
   finish(code) {
     process.exitCode = code;

@@ -10,8 +10,16 @@ import { AMOUNT_UNITS, type StockMarketOrderRequest, type WithdrawPayRequest } f
 import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { hideSecrets, isRecord, type Redact, tidy } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse, onStop } from './edge.ts';
-import { type Given, offer, readPair, readUnchecked, refuseUnknown, revealed, valid } from './flags.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse, onStopSignal } from './edge.ts';
+import {
+  type Given,
+  offer,
+  readCredentials,
+  readUnchecked,
+  refuseUnknown,
+  revealed,
+  valid,
+} from './flags.ts';
 import { layOut, paint } from './terminal.ts';
 
 type Flags = Given<'config' | 'baseUrl' | 'accessTokenFile' | 'amountIn', 'list' | 'yes' | 'json'>;
@@ -57,7 +65,7 @@ async function call(named: string | undefined, json: string, flags: Flags, edge:
       if (flags.yes !== true)
         throw misuse(`${describeMove(name, given)} at ${base}; add --yes to do it, nothing was sent`);
       // Who interrupts an order must be told that it may have been carried out.
-      onStop(edge, () => stopping.abort());
+      onStopSignal(edge, () => stopping.abort());
     }
     // The client checks the arguments itself.
     const method = client[name] as (request: unknown, options: CallOptions) => Promise<unknown>;
@@ -207,10 +215,10 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
     );
   const base = valid(label, checkBaseUrl(text, allowPlainHttp));
   const nonce = exchange['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
-  const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
+  const credentials = authentication === 'signed' ? readCredentials(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
-  const secrets = [pair.key, pair.secret, token];
-  return { base, allowPlainHttp, nonce, credentials: () => pair, accessToken: () => token, secrets };
+  const secrets = [credentials.key, credentials.secret, token];
+  return { base, allowPlainHttp, nonce, credentials: () => credentials, accessToken: () => token, secrets };
 }
 
 function readToken(file: string | undefined): string {

@@ -18,7 +18,7 @@ import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
 import { codeOf } from '../util/text.ts';
-import { attempt, type Edge, type Signal, waitUntil } from './edge.ts';
+import { type Edge, type Signal, tryOr, waitUntil } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -42,7 +42,7 @@ export function findObstacle(program: string, path: string | undefined) {
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
   const there = placesOf(program, path);
-  const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
+  const mayRun = (place: string) => tryOr(() => accessSync(place, constants.X_OK) === undefined, false);
   const runnable = there.filter(mayRun);
   const [missing, ...others] = runnable.map((place) => missingInterpreter(place, path));
   // The system goes on to the next place where an interpreter is not there.
@@ -61,7 +61,7 @@ function placesOf(program: string, path = ''): string[] {
   // An empty folder in PATH is the current one, and so does `join` have it.
   const inPath = path.split(delimiter).map((folder) => join(folder, program));
   const places = program.includes('/') ? [program] : inPath;
-  return places.filter((place) => attempt(() => statSync(place).isFile(), false));
+  return places.filter((place) => tryOr(() => statSync(place).isFile(), false));
 }
 
 /** The system reads no more of a first line. */
@@ -72,7 +72,7 @@ const FIRST_LINE = /^#![ \t]*([^ \t\n\0]+)(?:[ \t]+([^ \t\n\0=/-][^ \t\n\0=/]*)[
 
 /** What the first line of a script names, itself or through env, and is not there; null for any other program. */
 function missingInterpreter(program: string, path: string | undefined): string | null {
-  const [, interpreter, name] = FIRST_LINE.exec(attempt(() => beginningOf(program), '')) ?? [];
+  const [, interpreter, name] = FIRST_LINE.exec(tryOr(() => beginningOf(program), '')) ?? [];
   if (interpreter === undefined) return null;
   const show = (missing: string) => missing.replace(/\r$/, ' and a carriage return');
   if (!existsSync(interpreter)) return show(interpreter);
@@ -189,7 +189,7 @@ export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger
 
 /** The processes that run in this session, each with its group; none where there is no /proc to tell. */
 function membersOf(session: number): { readonly pid: number; readonly group: number }[] {
-  return attempt(() => readdirSync('/proc'), []).flatMap((name) => {
+  return tryOr(() => readdirSync('/proc'), []).flatMap((name) => {
     const pid = Number(name);
     const seen = pid > 0 ? readProc(pid) : null;
     return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];

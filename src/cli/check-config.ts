@@ -15,7 +15,7 @@ import { readConfigFile } from '../config/file.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
 import { formatPath } from '../config/problem.ts';
-import { revealPair } from '../config/secrets.ts';
+import { revealCredentials } from '../config/secrets.ts';
 import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
@@ -208,7 +208,7 @@ async function checkLive(loaded: LoadedConfig, isAsked: boolean, out: Edge['out'
     return found;
   }
   const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
-  const credentials = () => revealPair(config.secrets);
+  const credentials = () => revealCredentials(config.secrets);
   const exchange = createExchange({ bases, allowPlainHttp, credentials, nonce, clock });
   try {
     for (const [base, url] of bases.entries()) {

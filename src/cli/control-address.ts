@@ -6,7 +6,7 @@ import { describe, wrong } from '../config/problem.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
-import { attempt, type Edge, misconfigured } from './edge.ts';
+import { type Edge, misconfigured, tryOr } from './edge.ts';
 import { type Given, readUnchecked, refuseUnknown, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
@@ -93,11 +93,11 @@ function check(listener: Listener, label: string, said: string | undefined): Lis
 function usualAddress(folder: string): ListenAddress | null {
   // A folder that this user may not enter can hold it all the same: connecting tells.
   const isThere = (path: string) =>
-    attempt(() => statSync(path, { throwIfNoEntry: false }) !== undefined, true);
+    tryOr(() => statSync(path, { throwIfNoEntry: false }) !== undefined, true);
   const socketsIn = (names: readonly string[]) =>
     names.map((name) => join(folder, name, SOCKET_NAME)).filter(isThere);
   const own = socketsIn(['']);
-  const found = own.length > 0 ? own : socketsIn(attempt(() => readdirSync(folder), []).toSorted());
+  const found = own.length > 0 ? own : socketsIn(tryOr(() => readdirSync(folder), []).toSorted());
   const [path, ...others] = found;
   const named = found.map((path) => `--control unix:${path}`).join(', ');
   if (others.length > 0) throw misconfigured(`several daemons run here; say which: ${named}`);

@@ -4,7 +4,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { within } from '../util/pace.ts';
 import { codeOf, isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
-import { attempt, CommandError, type Edge, EXIT, messageOf, misuse, readAtMost } from './edge.ts';
+import { CommandError, type Edge, EXIT, messageOf, misuse, readAtMost, tryOr } from './edge.ts';
 
 export type ControlClient = ReturnType<typeof createControlClient>;
 
@@ -56,7 +56,7 @@ async function receive(outgoing: ClientRequest) {
   if (bytes === null) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
   const text = bytes.toString('utf8');
   const clean = (_key: string, value: unknown) => (typeof value === 'string' ? plain(value) : value);
-  const json = attempt<unknown>(() => JSON.parse(text, clean), null);
+  const json = tryOr<unknown>(() => JSON.parse(text, clean), null);
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
   /** The JSON object that the text is; null where it is none, or tells an error. */
   const said = isRecord(json) && error === null ? json : null;
@@ -78,7 +78,7 @@ const ABSENT: Readonly<Record<string, string>> = {
 function explain(error: unknown, address: Place['address'], doubt: string): string {
   const at = address.text;
   const path = address.kind === 'unix' ? address.path : null;
-  const socket = path === null ? null : attempt(() => statSync(path), null);
+  const socket = path === null ? null : tryOr(() => statSync(path), null);
   const code = codeOf(error);
   if (code.startsWith('HPE_'))
     return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;

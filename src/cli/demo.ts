@@ -12,7 +12,7 @@ import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
 import { PACKAGE } from '../version.ts';
 import { exitCodeOf } from './bot-process.ts';
 import { loadFor } from './config-flags.ts';
-import { type Edge, EXIT, messageOf, onStop, waitUntil } from './edge.ts';
+import { type Edge, EXIT, messageOf, onStopSignal, waitUntil } from './edge.ts';
 import { barFor, createTimeline, type Timeline } from './terminal.ts';
 
 /** The example that is there to be copied, and the configuration of the demonstration, as they are shipped. */
@@ -47,7 +47,7 @@ async function demonstrate(edge: Edge): Promise<void> {
     Promise.resolve(stage?.end()).then(exit, exit);
   };
   edge.onCrash(fail);
-  onStop(edge, (signal) => void (interruptedBy ??= signal));
+  onStopSignal(edge, (signal) => void (interruptedBy ??= signal));
   const timeline = createTimeline(edge);
   timeline.title(
     'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 45 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',

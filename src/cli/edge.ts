@@ -93,8 +93,8 @@ export const misconfigured = (message: string) => new CommandError(EXIT.config, 
 
 export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** What is seen; `otherwise` where an error comes instead. */
-export function attempt<T>(look: () => T, otherwise: T): T {
+/** The value of `look`, or `otherwise` where it throws. */
+export function tryOr<T>(look: () => T, otherwise: T): T {
   try {
     return look();
   } catch {
@@ -117,8 +117,8 @@ export async function readAtMost(stream: Readable, mostBytes: number): Promise<B
 /** `timeout` and some supervisors signal a process and its group: the same signal comes twice within milliseconds. */
 const SAME_SIGNAL_MS = 1000;
 
-/** Calls `run` at SIGINT and at SIGTERM. The same signal again within a second is the one before and does not count. */
-export function onStop({ clock, onSignal }: Edge, run: (signal: 'SIGINT' | 'SIGTERM') => void): void {
+/** Calls `run` at SIGINT and at SIGTERM. The same signal again within a second does not count. */
+export function onStopSignal({ clock, onSignal }: Edge, run: (signal: 'SIGINT' | 'SIGTERM') => void): void {
   let last = { signal: '', monoMs: 0 };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     onSignal(signal, () => {

@@ -11,8 +11,8 @@ import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-ex
 import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { codeOf, isLoopback, listed } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, messageOf, misuse, onStop } from './edge.ts';
-import { type Given, readPair, revealed, valid } from './flags.ts';
+import { CommandError, type Edge, EXIT, messageOf, misuse, onStopSignal } from './edge.ts';
+import { type Given, readCredentials, revealed, valid } from './flags.ts';
 
 type Flags = { readonly listen: string; readonly profile: Profile; readonly seed: string } & Given<
   'tokenFile' | 'markets' | 'orders' | 'keys' | 'balances' | 'limits' | 'eventLog',
@@ -55,7 +55,7 @@ async function runExchange(flags: Flags, edge: Edge): Promise<void> {
   for (const event of log.since(0)) append(event);
   log.subscribe(append);
   const exit = () => edge.exitNow(EXIT.ok);
-  onStop(edge, () => void server.close().then(exit, exit));
+  onStopSignal(edge, () => void server.close().then(exit, exit));
   for (const line of [server.url, ...introduce(options, server)]) edge.out(line);
   log.subscribe(createNarrator(edge.out));
 }
@@ -109,7 +109,7 @@ function readOptions(flags: Flags, { env, clock }: Edge) {
   const markets = readMarkets(flags.markets);
   // The key is that of the environment, as the daemon reads it: one environment serves both.
   const isGiven = SECRET_VARIABLES.some((name) => env[name] !== undefined);
-  const key: ApiKey = isGiven ? { ...readPair(env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
+  const key: ApiKey = isGiven ? { ...readCredentials(env), account: DEFAULT_ACCOUNT } : DEMO_KEY;
   /** The names of the flags are those of the control endpoints that take what is in the files. */
   const files = { keys: flags.keys, orders: flags.orders === 'none' ? undefined : flags.orders };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);

@@ -9,7 +9,7 @@ import { openNonBlocking } from '../telemetry/output.ts';
 import { listed } from '../util/text.ts';
 import { type BotProcess, endRest, exitCodeOf, findObstacle, findWrapper, startBot } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, onStop, type Signal, waitUntil } from './edge.ts';
+import { type Edge, EXIT, onStopSignal, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life } from './run.ts';
 
 /** `exec`: the daemon with the bot as its child: it starts when every market is armed, and ends before the renewals. */
@@ -75,7 +75,7 @@ function passSignalsOn(run: Run, edge: Edge): void {
       logger.error({ event: 'exit-at-once' }, text),
     );
   };
-  onStop(edge, (signal) => {
+  onStopSignal(edge, (signal) => {
     stopsAsked += 1;
     const { bot } = run;
     if (bot === null && !run.isStopping()) run.stop(signal, codeWithoutBot, 'keep').catch(run.crash);

@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander';
 import { findUnknown } from '../config/environment.ts';
 import { type Checked, describe, listProblems } from '../config/problem.ts';
-import { readSecrets, revealPair, type SecretFile } from '../config/secrets.ts';
+import { readSecrets, revealCredentials, type SecretFile } from '../config/secrets.ts';
 import { type Edge, misconfigured, misuse } from './edge.ts';
 
 /** What commander read: flags with a value, and switches. */
@@ -61,10 +61,10 @@ export function valid<T>(label: string, checked: Checked<T>): T {
 export const revealed = (label: string, read: SecretFile) => valid(label, read).secret.reveal();
 
 /** Key and secret of the environment. Throws a `CommandError` that says what is missing or wrong. */
-export function readPair(env: Edge['env']) {
+export function readCredentials(env: Edge['env']) {
   const read = readSecrets(env, { demo: false });
   if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
-  return revealPair(read.secrets);
+  return revealCredentials(read.secrets);
 }
 
 /** Throws a `CommandError` where the environment names a variable that there is not: it may be meant for what follows. */

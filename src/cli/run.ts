@@ -5,7 +5,7 @@ import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.t
 import { lookAtProc } from '../liveness/process.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, type ExitCode, messageOf, onStop } from './edge.ts';
+import { type Edge, EXIT, type ExitCode, messageOf, onStopSignal } from './edge.ts';
 
 /** `run`: the daemon. Exits with 75 where timers stayed armed that were to be deleted. */
 export function register(program: Command, edge: Edge): void {
@@ -16,7 +16,7 @@ export function register(program: Command, edge: Edge): void {
       const loaded = loadFor(edge, flags, 'run');
       const life = createLife('run', edge);
       const { daemon, stop, isStopping, endStopped, crash } = life;
-      onStop(edge, (signal) => {
+      onStopSignal(edge, (signal) => {
         if (endStopped()) return;
         if (!isStopping()) return void stop(signal, (left) => reportLeft(left, edge)).catch(crash);
         edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);

@@ -20,7 +20,7 @@ import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import { isoTime } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
-import { CommandError, type Edge, EXIT, onStop, pause } from './edge.ts';
+import { CommandError, type Edge, EXIT, onStopSignal, pause } from './edge.ts';
 import type { Given } from './flags.ts';
 import { type Column, layOut, paint, toned, wantsColour } from './terminal.ts';
 
@@ -68,7 +68,7 @@ export async function lookAt(client: ControlClient) {
  * there at the first look ends it; one that is lost later is announced, and it goes on trying.
  */
 async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promise<void> {
-  onStop(edge, () => edge.exitNow(EXIT.ok));
+  onStopSignal(edge, () => edge.exitNow(EXIT.ok));
   const tell = (text: string) => edge.out(`${isoTime(edge.clock.now().wallMs)} ${text}`.trimEnd());
   let before: ReadonlyMap<string, string> = new Map();
   /** Redraws the status on a terminal; elsewhere writes what is different from the last look, a line each. */

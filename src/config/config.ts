@@ -233,7 +233,7 @@ export const WHAT_A_STOP_DOES = {
   handoff: 'renews the timers once more and leaves them to a successor',
 } as const satisfies Record<Config['shutdown']['policy'], string>;
 
-/** A round trip as it is reckoned with before one was measured, milliseconds. */
+/** The answer time that is assumed before one was measured: commands and documents call it the round trip. */
 export const ASSUMED_ROUND_TRIP_MS = 100;
 
 /** For which round trip the promises hold where requests wait for each other; `how` ends the sentence. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { constants, readFileSync, type Stats, statSync } from 'node:fs';
-import { readFile as readFileAside, stat as statAside } from 'node:fs/promises';
+import { readFile as readFileInThread, stat as statInThread } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { codeOf } from '../util/text.ts';
 import { type Checked, listProblems, ok, type Place, type Problem, RANK, wrong } from './problem.ts';
@@ -32,13 +32,13 @@ export function makeSecret(value: string, origin: Secret['origin']): Secret {
   });
 }
 
-/** What the exchange knows the daemon by. */
+/** The API key and its secret. */
 export interface Secrets {
   readonly apiKey: Secret;
   readonly apiSecret: Secret;
 }
 
-export function revealPair({ apiKey, apiSecret }: Secrets) {
+export function revealCredentials({ apiKey, apiSecret }: Secrets) {
   return { key: apiKey.reveal(), secret: apiSecret.reveal() };
 }
 
@@ -250,12 +250,12 @@ export const lookNow: LookAt = (path) => {
 };
 
 /** The same in a thread. Never rejects. */
-export async function lookAside(path: string): Promise<Look> {
+export async function lookInThread(path: string): Promise<Look> {
   let stat: Stats | null = null;
   try {
-    stat = await statAside(path);
+    stat = await statInThread(path);
     const unfit = unfitness(stat);
-    return lookOf(stat, unfit === null ? ok(await readFileAside(path, { flag })) : wrong(unfit));
+    return lookOf(stat, unfit === null ? ok(await readFileInThread(path, { flag })) : wrong(unfit));
   } catch (error) {
     return lookOf(stat, wrong(whyUnreadable(error)));
   }

@@ -108,12 +108,12 @@ export async function startDaemon(options: DaemonOptions) {
 }
 
 /** The exchange that the daemon brings along, with orders to guard. Other starts do not wait for it to be loaded. */
-async function startEmbedded(clock: Clock, pair: { readonly key: string; readonly secret: string }) {
+async function startEmbedded(clock: Clock, credentials: { readonly key: string; readonly secret: string }) {
   const { startSimulatedServer } = await import('../simulator/server.ts');
   const { DEMO_ORDERS } = await import('../simulator/state.ts');
   const { createNarrator } = await import('../simulator/event-log.ts');
   const listen = { host: '127.0.0.1', port: 0 };
-  const exchange = { keys: [{ ...pair, account: 'main' as const }] };
+  const exchange = { keys: [{ ...credentials, account: 'main' as const }] };
   const server = await startSimulatedServer({ clock, listen, exchange, orders: DEMO_ORDERS });
   const narrate = ({ logger }: Log) => {
     const say = (line: string) => logger.info({ event: 'exchange-said' }, `Exchange: ${line}`);

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Config, toCoreSettings, warnOfPace } from '../config/config.ts';
-import { revealPair, type SecretsRead } from '../config/secrets.ts';
+import { revealCredentials, type SecretsRead } from '../config/secrets.ts';
 import type { CoreSettings } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
 import { seconds } from '../core/promise.ts';
@@ -21,13 +21,13 @@ type Holders = Pick<Config, 'secrets' | 'control' | 'notify'>;
 /** The secrets in force. They change while the daemon runs: files are rotated. */
 export function createSecrets(holders: Holders) {
   let inForce = holders;
-  let credentials = revealPair(holders.secrets);
+  let credentials = revealCredentials(holders.secrets);
   let all: readonly string[] = [];
   /** True where key or secret have changed. */
   function replace(changed: Partial<Holders>): boolean {
     const before = credentials;
     inForce = { ...inForce, ...changed };
-    credentials = revealPair(inForce.secrets);
+    credentials = revealCredentials(inForce.secrets);
     // Those in force come first, so that the limit drops old ones only.
     const found = [credentials.secret, credentials.key, ...revealOthers(inForce), ...all];
     all = [...new Set(found)].slice(0, SECRETS_HIDDEN);

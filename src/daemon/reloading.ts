@@ -7,7 +7,7 @@ import {
   contentOf,
   type Environment,
   type Look,
-  lookAside,
+  lookInThread,
   readSecrets,
 } from '../config/secrets.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
@@ -269,6 +269,6 @@ function createLooks({ clock, loaded: { config } }: ReloadOptions, contents: () 
 
 async function lookAtEach(paths: ReadonlySet<string>): Promise<Looks> {
   const looks = new Map<string, Look>();
-  for (const path of paths) looks.set(path, await lookAside(path));
+  for (const path of paths) looks.set(path, await lookInThread(path));
   return looks;
 }

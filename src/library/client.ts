@@ -4,7 +4,7 @@
  * here imports it.
  */
 import { createSystemClock } from '../clock.ts';
-import { type Environment, readSecrets, revealPair } from '../config/secrets.ts';
+import { type Environment, readSecrets, revealCredentials } from '../config/secrets.ts';
 import { type Client, createClient as create, type ClientOptions as Options } from '../exchange/client.ts';
 import { ArgumentError } from '../exchange/errors.ts';
 import { checkNames } from '../exchange/validate.ts';
@@ -60,7 +60,7 @@ export function createClientFromEnvironment(env: Environment, options: Partial<C
   const credentials = () => {
     const read = readSecrets(env, { demo: false });
     if (read.kind === 'invalid') throw new ArgumentError('env', read.problems.join('; '));
-    return revealPair(read.secrets);
+    return revealCredentials(read.secrets);
   };
   if (options.credentials === undefined) credentials();
   return createClient({ credentials, ...options, bases });
