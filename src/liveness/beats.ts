@@ -24,10 +24,9 @@ const IN_PLACE_OF_BEATS = {
 
 /**
  * Evidence by what bots say themselves. Sorts out copies: a word counts once, and not after a newer one. Within a
- * session the numbers must rise, and a session that another one has followed is over. A new session starts anew, as a
- * bot does. What the bot sends as a session is not repeated in any answer: it may be a secret by mistake.
- * Words without either always count, unless the bot has numbered its words in the same session before. Nothing is kept
- * beyond the daemon's life: a session that this process never heard of is taken for a new one.
+ * session the numbers must rise; in a new session they start anew, and the session before is over. A word without a
+ * number counts unless the bot has numbered its words in that session before. A session that this process never heard
+ * of is taken for a new one. No answer repeats what the bot sends as a session: it may be a secret by mistake.
  */
 export function createBeats(options: {
   readonly mode: CoreSettings['liveness']['mode'];

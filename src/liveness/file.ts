@@ -34,9 +34,9 @@ interface Seen {
  * A beat is dated back to the begin of the look that last saw the file as it was before, since the touch may have come
  * right after it; a slow look therefore makes old evidence and never fresh evidence. The first look of all never counts,
  * because a file survives the bot that touched it. For the same reason a file that was gone and is back unchanged does
- * not count (a file system was mounted again). What cannot be told from a touch is an old file whose file system is mounted
- * for the first time after the daemon's start: it makes one beat. A look that fails tells nothing, and a deleted file is no goodbye: both
- * leave the decision to the lifetime of the evidence.
+ * not count (a file system was mounted again). But an old file whose file system is mounted for the first time after the
+ * daemon's start looks like a touch, and makes one beat. A look that fails tells nothing, and a deleted file is no
+ * goodbye: then only the lifetime of the evidence decides.
  */
 export function createFileEvidence(
   options: Looking & { readonly files: Places; readonly look: LookAtFile },

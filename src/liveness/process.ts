@@ -74,7 +74,7 @@ export function createProcessEvidence(options: ProcessEvidenceOptions) {
       // At once, so that the start time that is kept is the child's own.
       lookAtChild();
     },
-    /** The child has ended, by a signal where `code` is null: nothing that is still heard of its number counts. */
+    /** The child has ended, by a signal where `code` is null: what is still seen under its number counts no more. */
     ended: (code: number | null): void => {
       if (child === null) return;
       child = null;

@@ -1,11 +1,11 @@
 import type { Cancel, Clock, Evidence } from '../ports.ts';
 
-/** A reload may change the pace; the wait of before must not outlast the evidence that it was made for. */
+/** The pace is looked at this often at least: a reload may have made it quicker. */
 const LONGEST_WAIT_MS = 1000;
 
 /**
- * Calls `round` at once and then again and again, `everyMs()` after the begin of the round before. A round that a stall
- * of the host held up is made once, not caught up with. Another pace counts within a second. The returned function ends it.
+ * Calls `round` at once and then again and again, `everyMs()` after the begin of the round before. Rounds that a
+ * stall of the host held up are one round. Another pace counts within a second. The returned function ends it.
  */
 export function startRounds(clock: Clock, everyMs: () => number, round: () => void): Cancel {
   let over = false;
@@ -56,8 +56,8 @@ export function createProblems(onProblem: OnProblem) {
 /** One place of a bot, as long as the configuration names it. */
 interface Place {
   /**
-   * Calls `done` exactly once, never synchronously: with why no evidence can be had, and with since when the bot may have
-   * given what was found, monotonic, or null for none.
+   * Calls `done` exactly once, never synchronously. `problem`: why no evidence can be had. `sinceMs`: from when on the bot
+   * may have given what was found, monotonic; null where nothing was.
    */
   readonly look: (begunMs: number, done: (problem: string | null, sinceMs: number | null) => void) => void;
   /** Nothing is looked at afterwards. */
