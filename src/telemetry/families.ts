@@ -16,7 +16,7 @@ const BEAT_GAP_BUCKETS = [0.11, 0.22, 0.33, 0.55, 0.8, 1.1, 1.6, 2.2, 3.3, 5.5, 
 const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
 const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 
-/** What prom-client declares beyond need: names that `promtool` objects to, and figures that would wake the process. */
+/** Metrics of prom-client that are taken out: `promtool` objects to their names, or they would wake the process. */
 const LEFT_OUT = /^nodejs_(eventloop_lag_|active_\w+_total$)/;
 
 /** Node's sampling of the loop's delay wakes the process a hundred times a second: one sample an hour is asked for. */

@@ -34,7 +34,7 @@ export interface LogOptions {
   /** Whether a person reads it as it is written: then `auto` means text, else json. */
   readonly terminal?: boolean;
   readonly clock: Clock;
-  /** Where the bytes go; standard output unless given. Without it errors go to standard error while they cannot. */
+  /** Where the bytes go; standard output unless given. While that takes none, errors go to standard error. */
   readonly write?: Write;
   readonly onLine?: (level: LogLevel) => void;
   /** Told of each line that was dropped because the output is slow, full or gone. */
@@ -44,7 +44,7 @@ export interface LogOptions {
 }
 
 export type Log = ReturnType<typeof createLog>;
-/** Its `level` may be set: it decides what is written from then on. What is counted elsewhere stays. */
+/** Its `level` may be set: it decides what is written from then on. */
 type LevelLogger = Logger & { level: LogLevel };
 
 /** What is read of a line of pino, which is JSON. */

@@ -30,7 +30,7 @@ const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = { retries: 65, minTimeout: 1000, maxTimeout: 60_000, randomize: true, unref: true } as const;
 
-/** Each of these ends what another one of them began: the last one is told last, in its own words. */
+/** Events that begin or end a state. Of several the last one is told, in its own words, and behind those before it. */
 const TURNS: ReadonlySet<string> = new Set<Kind>([
   ...(['refused', 'unauthorised', 'outage-began'] as const),
   ...(['accepted-again', 'authorised-again', 'outage-ended'] as const),
@@ -85,7 +85,7 @@ function createWaiting(bases: readonly string[]) {
       if (TURNS.has(event)) byEvent.delete(event);
       byEvent.set(event, older === undefined ? newer : together(older, newer));
     },
-    /** It was not told after all: it comes before what came after it. */
+    /** A message that was not posted after all: it comes before those that came later. */
     restore(older: Pending): void {
       const newer = byEvent.get(older.event);
       if (newer === undefined) byEvent = new Map([[older.event, older], ...byEvent]);

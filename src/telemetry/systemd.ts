@@ -14,7 +14,7 @@ const TELL_EVERY_MS = 5000;
 const WAITING_EVERY_MS = 1000;
 /** The manager must hear at least twice per timeout of its watchdog; once more leaves room for a message that is lost. */
 const PINGS_PER_WATCHDOG = 3;
-/** While the daemon stops, it is given so much time from each message on: as long as the loop turns. */
+/** Each message of a stop asks the manager for so much more time: as long as the loop turns, the stop may take longer. */
 const EXTEND_MS = 15_000;
 /** Characters of a reason in the status line. */
 const LONGEST_REASON = 160;
