@@ -79,7 +79,7 @@ export function budgetOf(
   { budgetShare }: Pick<Config['exchange'], 'budgetShare'>,
   { index, count, budget }: Pick<Config['shard'], 'index' | 'count' | 'budget'>,
 ): CoreSettings['budget'] {
-  // One that is not counted any more still hands its markets over.
+  // A shard above the count still hands its markets over.
   const parts = budget === 'shared' ? Math.max(count, index + 1) : 1;
   const requests = Math.floor((DOCUMENTED.requests * budgetShare) / parts);
   return { ...DOCUMENTED, requests: Math.max(1, requests) };
@@ -124,7 +124,7 @@ export const BOT_PLACE = '{bot}';
 
 export const fillInBot = (template: string, bot: string) => template.replaceAll(BOT_PLACE, () => bot);
 
-/** The file of each bot, which there is with mode file, or its address, which there is with mode http. */
+/** The file of each bot with mode file, or its address with mode http. */
 export function placesOfBots({ liveness, markets }: Config, key: 'file' | 'url') {
   const template = liveness[key] ?? '';
   return botsOf(markets).map((bot) => ({ bot, at: fillInBot(template, bot) }));
@@ -170,7 +170,7 @@ function shapesOf(markets: readonly MarketConfig[]): ReadonlyMap<string, string>
   );
 }
 
-/** A file that lost most of its markets is rather cut off than meant: their timers would be deleted. */
+/** A file that lost most of its markets was probably cut off: their timers would be deleted. */
 function findRemoval({ markets }: Config, next: Config, removed: readonly string[]): string[] {
   const isFew = removed.length <= 1 || removed.length * 2 <= markets.length;
   const refusal = `markets: ${removed.length} of ${markets.length} markets would be taken out: ${firstOf(removed)}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`;
@@ -252,7 +252,7 @@ export function refuseCadence(exchange: Values['exchange'], shard: Values['shard
   return planCadence(marketsOf(shard, fleet).map(toMarketSettings), carried).problems;
 }
 
-/** What requests that go one after the other are too slow for: a sentence each, without its full stop. */
+/** Warnings, without their full stops, where requests that go one after the other are too slow. */
 export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): string[] {
   const { markets, nonce, shutdown } = settings;
   if (nonce === 'window') return [];

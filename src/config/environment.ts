@@ -200,7 +200,7 @@ export function readFlags(flags: Flags): Layer {
 /** More entries than any list has: the order within a variable must not run into the next variable. */
 const MOST_ENTRIES = 1e6;
 
-/** Of what is given, null and undefined are not. */
+/** Null and undefined count as not given. */
 function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): Layer {
   const texts = given.filter(([, text]) => text != null);
   const variables = Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));

@@ -56,7 +56,7 @@ function parse(name: string, text: string): ConfigFile {
     lineCounter,
     prettyErrors: false,
     logLevel: 'error',
-    // Whatever the file says of itself: others have values that no check expects, and merge keys that throw.
+    // Also where the file names another schema: that may have values that no check expects, and merge keys that throw.
     schema: 'core',
     resolveKnownTags: false,
     // The library compares each key with all others: a megabyte of them would hold up renewals for minutes.
@@ -83,7 +83,7 @@ function parse(name: string, text: string): ConfigFile {
   };
   const unresolved = [...aliases].flatMap(([alias, value]) => (value === undefined ? alias : []));
   if (aliases.size > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
-  // What follows a mistake in the syntax follows from it, and would hide it.
+  // The first mistake in the syntax is told: it may be the cause of the others.
   const errors = document.errors.slice(0, 1);
   const problems = [...errors, ...document.warnings].map((error) => {
     return { place: at(error.pos[0], [], 1), text: explainSyntax(error) };
@@ -109,7 +109,7 @@ function parse(name: string, text: string): ConfigFile {
 
 /** Characters of a line that are looked at on either side of a mark: programs write thousands of markets in one line. */
 const LOOKED_AT = 500;
-/** Those that are shown. */
+/** Characters of it that are shown. */
 const SHOWN_AROUND = 60;
 /** A name that is followed by a colon, and what stands behind it. */
 const SECRET_VALUE =

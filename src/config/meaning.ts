@@ -53,7 +53,7 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
   if (markets === null) report.missing('markets', MARKETS_ARE_MISSING);
   const fleet: MarketConfig[] = [];
   const firstAt = new Map<string, Path>();
-  // Undefined where it was so wrong that it was taken out, and so is what was wrong of a market.
+  // What was wrong was taken out: such an entry, or such a value of a market, is undefined.
   const entries: readonly (string | Partial<MarketConfig> | undefined)[] = markets ?? [];
   entries.forEach((entry, index) => {
     if (entry === undefined) return;

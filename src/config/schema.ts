@@ -206,7 +206,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
 });
 
 type Keys = Omit<(typeof FileSchema)['properties'], '$schema'>;
-/** A key has the value that the last word gives it, or its default, or null. */
+/** A key has the value of the first source that gives one, or its default, or null. */
 type Value<Node> = Node extends { default: unknown } ? XStatic<Node> : XStatic<Node> | null;
 
 /** The values of all sources together, in the shape of the file. */
