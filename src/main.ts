@@ -15,8 +15,8 @@ process.on('SIGUSR1', () => {});
 
 /** As it was given: what this process sets for itself concerns neither a command nor a bot under `exec`. */
 const env = { ...process.env };
-// Threads that look at files: each of a dead file system holds one. libuv has four, and reads another number when it makes
-// them, at their first work.
+// Each look at a file of a dead file system holds a thread. libuv has four, and reads this number when it makes them, at
+// their first work.
 process.env['UV_THREADPOOL_SIZE'] ??= '64';
 
 const clock = createSystemClock();

@@ -95,7 +95,7 @@ async function readArguments(name: OperationName, json: string, amountIn: string
   const text = json === '-' ? (await edge.input(MOST_BYTES))?.toString('utf8') : json;
   const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
   if (text === undefined) throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
-  // What stood there before Node could not read it is lost, and it may be an address.
+  // Bytes that were no UTF-8 are lost by now, and may have been a part of an address.
   if (text.includes('\uFFFD')) throw misuse(`the arguments are not UTF-8 as a whole; ${allowed}`);
   const given = parse(text);
   if (OPERATIONS[name].authentication === 'none' && JSON.stringify(given) !== '{}')

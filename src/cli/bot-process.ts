@@ -164,8 +164,8 @@ const LOOK_EVERY_MS = 100;
 const LOOKS_WITHOUT = 3;
 
 /**
- * Ends what a bot that has ended left in its session: it may be the bot itself, behind a shell that is gone. It may end
- * by itself in a moment, and then within `budgetMs`. Resolves with whether there was anything.
+ * Ends the processes that a bot has left in its session: one may be the bot itself, behind a shell that is gone. They have
+ * a moment to end by themselves, and `budgetMs` once they are asked. Resolves with whether there were any.
  */
 export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger'], budgetMs: number) {
   const isGone = (withinMs: number) => {

@@ -28,15 +28,15 @@ export function createControlClient(
   };
   /** Sends the body, or asks without one, over a new connection. Any status is an answer; throws where there is none. */
   async function ask(path: string, withinMs: number, body?: object): Promise<Answer> {
-    const isOrder = body !== undefined;
-    const headers = isOrder ? { ...usual, 'content-type': 'application/json' } : usual;
-    const outgoing = request({ ...where, path, method: isOrder ? 'POST' : 'GET', agent: false, headers });
+    const isCommand = body !== undefined;
+    const headers = isCommand ? { ...usual, 'content-type': 'application/json' } : usual;
+    const outgoing = request({ ...where, path, method: isCommand ? 'POST' : 'GET', agent: false, headers });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
     const answered = receive(outgoing);
-    outgoing.end(isOrder ? JSON.stringify(body) : '');
+    outgoing.end(isCommand ? JSON.stringify(body) : '');
     // A command may have arrived although its answer did not.
-    const doubt = isOrder ? '; what was asked for may have been done: killswitchd status tells' : '';
+    const doubt = isCommand ? '; what was asked for may have been done: killswitchd status tells' : '';
     const answer = await within(clock, withinMs, answered).catch((error: unknown) => {
       throw unreachable(explain(error, address, doubt));
     });

@@ -12,7 +12,7 @@ import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, onStopSignal, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life } from './run.ts';
 
-/** `exec`: the daemon with the bot as its child: it starts when every market is armed, and ends before the renewals. */
+/** `exec`: the daemon with the bot as its child. The bot starts when every market is armed, and is guarded until it ends. */
 export function register(program: Command, edge: Edge): void {
   addConfigFlags(program.command('exec'))
     .description('start a bot, and keep the timers of its markets armed for as long as it lives')
@@ -58,7 +58,7 @@ const describeOrphan = ({ bot, hasEnded }: Run) => {
   return ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
 };
 
-/** Before the bot runs, timers are left to fire: orders may be older. That is no clean stop where it is to delete them. */
+/** A stop before the bot runs leaves the timers to fire: orders may be older. With policy delete that is no clean stop. */
 const codeWithoutBot = ({ length }: readonly LeftArmed[], daemon: Daemon) =>
   length > 0 && daemon.config().shutdown.policy === 'delete' ? EXIT.unconfirmed : EXIT.ok;
 

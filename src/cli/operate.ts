@@ -46,7 +46,7 @@ export function register(program: Command, edge: Edge): void {
   const reason = new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
   const json = new Option('--json', 'the reply as JSON');
   const add = (name: string, purpose: string) => program.command(name).description(purpose);
-  const addOrderFlags = (command: Command) =>
+  const addCommandFlags = (command: Command) =>
     addControlFlags(command.addOption(wait.default('15')).addOption(reason).addOption(json));
   for (const does of Object.keys(OPERATIONS) as CommandName[]) {
     const [purpose, danger] = OPERATIONS[does];
@@ -54,7 +54,7 @@ export function register(program: Command, edge: Edge): void {
     if (does === 'pause')
       command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
     if (danger !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
-    addOrderFlags(command).action((named: readonly string[], flags: Flags) =>
+    addCommandFlags(command).action((named: readonly string[], flags: Flags) =>
       operate(does, [...new Set(named)], flags, edge),
     );
   }
@@ -63,7 +63,7 @@ export function register(program: Command, edge: Edge): void {
     (named: readonly string[], flags: Flags) => acknowledge(named, flags, edge),
   );
   const reads = 'have the running daemon read its configuration again; a wrong one changes nothing';
-  addOrderFlags(add('reload', reads)).action((flags: Flags) => reload(flags, edge));
+  addCommandFlags(add('reload', reads)).action((flags: Flags) => reload(flags, edge));
   const level = add('log-level', "set the level of the running daemon's log, or print the one in force")
     .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
     .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back');
@@ -112,7 +112,7 @@ async function confirm(danger: string, markets: readonly string[], client: Contr
   throw misuse('not confirmed with yes; nothing was changed');
 }
 
-/** Sends an order and waits for the answer, and on a terminal says for how long already. */
+/** Sends a command and waits for the answer; a terminal shows for how long already. */
 async function carryOut(client: ControlClient, path: string, body: Body, { screen, clock }: Edge) {
   const { waitSeconds = 0 } = body;
   let cancel = () => {};
@@ -131,7 +131,7 @@ async function carryOut(client: ControlClient, path: string, body: Body, { scree
   }
 }
 
-/** The markets of a reply; throws what the daemon says where it refused the order as a whole. */
+/** The markets of a reply; throws what the daemon says where it refused the command as a whole. */
 function readProgress(answer: Answer, at: string) {
   const markets = answer.said?.['markets'];
   if (!Array.isArray(markets)) throw refusal(answer, at);
@@ -169,8 +169,8 @@ function reportProgress(
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-/** What the reply says under the key. */
-async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
+/** Sends a command that waits for no timer. Returns what the reply says under `key`. */
+async function send(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
   const client = await connect(flags, edge);
   const answer = await client.ask(path, ANSWER_WITHIN_MS, body);
   const said = answer.said?.[key];
@@ -179,7 +179,7 @@ async function order(path: string, body: object, key: string, flags: Flags, edge
 }
 
 async function acknowledge(markets: readonly string[], flags: Flags, edge: Edge): Promise<void> {
-  const seen = textsOf(await order('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
+  const seen = textsOf(await send('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
   edge.out(seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`);
 }
 
@@ -227,7 +227,7 @@ async function changeLevel(named: string | undefined, flags: Flags, edge: Edge):
     throw misuse(`found ${describe(level)}; allowed: ${allowed}`);
   }
   const body = level === undefined ? {} : { level, ...bodyOf(flags) };
-  const inForce = String(await order('/v1/log-level', body, 'level', flags, edge));
+  const inForce = String(await send('/v1/log-level', body, 'level', flags, edge));
   const [usual, forNow] = ['until it is changed or the daemon ends', 'and then the configured one again'];
   const until = flags.for === undefined ? usual : `for ${flags.for}, ${forNow}`;
   edge.out(level === undefined ? inForce : `The log level is ${inForce} ${until}.`);

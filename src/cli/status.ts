@@ -76,7 +76,7 @@ async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promis
     if (json === true) return edge.out(text.trimEnd());
     if (edge.screen !== undefined) return redraw(seen, client.at, edge.screen, wantsColour(edge));
     const facts = describeFacts(seen);
-    // The headline may say the same as what it is about.
+    // The headline may repeat another fact: each sentence is written once.
     const changed = [...facts].filter(([key, fact]) => before.get(key) !== fact);
     for (const fact of new Set(changed.map(([, fact]) => fact))) tell(fact);
     for (const key of before.keys()) if (!facts.has(key)) tell(`${key}: no longer there`);
