@@ -279,7 +279,7 @@ function react(
       break;
     case 'refused':
       heardFrom(state, attempt, out);
-      // Who is told what is wrong with the request has shown a good key.
+      // The API has looked at the request: the key is good.
       acceptKey(state, out);
       refuse(state, attempt, outcome, out);
       break;

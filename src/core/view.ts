@@ -53,7 +53,7 @@ export class MarketView {
   get state(): MarketPhase {
     return phaseOf(this.#state, this.#market, this.guaranteedMs);
   }
-  /** Should be armed now: not paused, not disarmed, its bot gives evidence. */
+  /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
   get wanted(): boolean {
     return isWanted(this.#state, this.#market);
   }

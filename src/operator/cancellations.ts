@@ -20,7 +20,7 @@ interface Entry extends Cancellation {
 /** Which markets' orders were cancelled since somebody looked: the newest of each. A reload takes nothing away. */
 export function createCancellations() {
   const record = new Map<string, Entry>();
-  /** Takes the place of what was expected. With `safeUntilMs` the next answer may take it back. */
+  /** Records a cancellation in the place of an expected one. With `safeUntilMs` the next answer may take it back. */
   function put(found: Omit<Cancellation, 'count'>, safeUntilMs: number | null = null): void {
     const now = record.get(found.market);
     const replaced = now?.expected ? now.expected.earlier : now;

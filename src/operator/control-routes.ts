@@ -97,7 +97,7 @@ const ROUTES: readonly Route[] = [
 ];
 export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
 
-/** What adds everything that can be asked to a listener. One of these serves all of them. */
+/** Returns what adds the routes to a listener: all listeners share one. */
 export function createRoutes(sources: ControlSources) {
   const daemon: RouteSources = { ...sources, shared: shareWhileFresh(sources.clock, sources.snapshot) };
   const send = createSender(daemon.clock, 'too many read the status; try again');

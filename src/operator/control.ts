@@ -30,7 +30,7 @@ const BODY_BYTES = 64 * 1024;
 const RECEIVE_MS = 5000;
 /** A bot beats every few seconds over one connection: it must not be this side that ends it. */
 const KEEP_ALIVE_MS = 75_000;
-/** Longer than any request is waited for. */
+/** Longer than the longest wait for a reply. */
 const IDLE_MS = 90_000;
 
 const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=utf-8' } as const;
