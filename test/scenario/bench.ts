@@ -95,7 +95,7 @@ const MOST_IN_FLIGHT = 3;
 const LOOKED_AT = 20;
 
 /**
- * What is wrong with what the core believes now, measured by what is true at the exchange. Design, invariant 1. `turn`
+ * What is wrong with what the core believes now, measured by what is true at the exchange. Guarantee 1. `turn`
  * counts the calls.
  */
 function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number, turn: number): string[] {

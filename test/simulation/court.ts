@@ -303,7 +303,7 @@ export function createWireLog(nowMs: () => number) {
   };
 }
 
-/** Numbers and names of the invariants in the design, section 1. */
+/** The guarantees of ARCHITECTURE.md by their numbers there, with a name for each. */
 export const INVARIANTS = [
   '1 belief',
   '2 false lapse',
