@@ -86,7 +86,7 @@ export function budgetOf(
 }
 
 /** Durations in milliseconds, as the core counts. */
-export function toMarketSettings(config: MarketConfig): CoreSettings['markets'][number] {
+function toMarketSettings(config: MarketConfig): CoreSettings['markets'][number] {
   const { timeoutSeconds, renewEverySeconds, ...same } = config;
   const renewEveryMs = renewEverySeconds === null ? null : renewEverySeconds * 1000;
   return { ...same, timeoutMs: timeoutSeconds * 1000, renewEveryMs };

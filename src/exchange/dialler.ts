@@ -7,7 +7,7 @@ import type { FailureReason } from '../core/events.ts';
 import type { Clock } from '../ports.ts';
 
 /** A connection that could not be opened; nothing was sent over it. */
-export class ConnectError extends Error {
+class ConnectError extends Error {
   readonly reason: FailureReason;
   constructor(reason: FailureReason, cause: NodeJS.ErrnoException) {
     super(cause.message || (cause.code ?? 'unknown error'), { cause });

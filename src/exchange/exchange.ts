@@ -197,7 +197,7 @@ export const FIRST_SHARE = 0.5;
  * the exchange is down. Gives up after `timeoutMs` altogether. Calls `settled` exactly once, never synchronously; the returned function
  * gives up with reason `aborted`.
  */
-export function startPing(
+function startPing(
   session: Session,
   clock: Clock,
   base: string,
@@ -254,7 +254,7 @@ export interface ExchangeOptions extends TransportOptions {
   readonly hidden?: () => readonly string[];
   readonly nonce: NonceMode;
   readonly userAgent?: string;
-  /** Replaces the wire, for a simulation. */
+  /** Replaces the wire, for tests. */
   readonly transport?: Transport;
 }
 
