@@ -288,8 +288,9 @@ export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): nu
 }
 
 /**
- * Until when a request of unknown outcome may still be carried out behind a delete or a trip that is written now, and undo
- * it, monotonic milliseconds; 0 where none can: the next nonce of its key fences it. A trip behind a trip undoes nothing.
+ * Strays are requests of unknown outcome that may still be carried out behind a delete or a trip that is written now, and
+ * undo it. Until when there are any, monotonic milliseconds; 0: there are none, because the next nonce of their key fences
+ * them. A trip behind a trip undoes nothing.
  */
 export function straysUntilMs(state: CoreState, { belief }: MarketState, before: 'delete' | 'trip'): number {
   let untilMs = 0;
