@@ -243,7 +243,6 @@ async function checkKeyAndMarkets(loaded: LoadedConfig, exchange: Exchange, cloc
   out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
 }
 
-/** Where a market is written. */
 function labelOf(market: string, loaded: LoadedConfig): string {
   const { fleet, file } = loaded.config;
   const path = ['markets', fleet.findIndex((one) => one.market === market)];

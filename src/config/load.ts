@@ -197,6 +197,5 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   return warnings;
 }
 
-/** The addresses that other hosts can reach. */
 const remote = (listen: readonly ListenAddress[]) =>
   listen.flatMap((address) => (address.kind === 'tcp' && !isLoopback(address.host) ? [address.text] : []));

@@ -69,7 +69,6 @@ export function listProblems(problems: readonly Problem[], isTerminal = false): 
 /** A value as a message about a file or a variable shows it. */
 export const describe = (value: unknown) => describeValue(value, 'nothing', 'a section with keys');
 
-/** The first of some names, for a message. */
 export const firstOf = (names: readonly string[]) =>
   `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', ...' : ''}`;
 

@@ -180,7 +180,6 @@ const ENOUGH = 'allowed: at least 16, such as those of openssl rand -hex 32';
 export const findTokenFlaw: FindFlaw = ({ length }) =>
   length < 16 ? `found ${length} characters; ${ENOUGH}` : null;
 
-/** Reads the token of the control listener. */
 export const readTokenFile = (file: string) => readSecretFile(file, 'token', lookNow, findTokenFlaw);
 
 /** Reads an OAuth 2.0 access token, of any length. */

@@ -141,7 +141,6 @@ export function believeUnknown(state: CoreState, attempt: Attempt): void {
   tidy(state, attempt.market);
 }
 
-/** The exchange confirmed a delete. */
 export function believeDeleted(state: CoreState, attempt: Attempt): void {
   attempt.status = 'confirmed';
   attempt.untilMs = state.now.monoMs;

@@ -299,7 +299,6 @@ function countRefusal(state: CoreState, refusal: Refusal<unknown>, at: Moment, w
   return refusal.said === null && (!wasGood || refusal.count >= LOOKS);
 }
 
-/** The API refused the market. */
 function refuse(
   state: CoreState,
   { market, at }: Attempt,

@@ -160,7 +160,6 @@ export class MarketState {
   }
 }
 
-/** One base address. */
 export class BaseState {
   readonly index: number;
   readonly url: string;
@@ -210,7 +209,6 @@ export type Phase =
     }
   | { readonly kind: 'stopped' };
 
-/** The API key. */
 export interface KeyState {
   /** How often it was replaced. */
   changes: number;
@@ -372,7 +370,6 @@ export function onTheirWay({ belief }: MarketState): Write[] {
   return belief.writes.filter(({ status }) => status === 'open' || status === 'abandoned');
 }
 
-/** The moment of the current step. */
 export function momentOf(state: CoreState): Moment {
   return {
     monoMs: state.now.monoMs,
@@ -475,7 +472,6 @@ export function usableBases({ settings, bases }: CoreState): readonly BaseState[
   return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
-/** Tells the world what happened. */
 export function say(out: Effect[], notice: Notice): void {
   out.push({ kind: 'notice', notice });
 }

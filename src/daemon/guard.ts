@@ -101,7 +101,7 @@ export function createGuard(options: GuardOptions) {
     keeper,
     hide: secrets.hide,
     replaceSecrets,
-    /** Puts everything else of it in force. It differs in nothing but what may change. */
+    /** Puts a configuration in force, but for its secrets. It differs only in what may change while the daemon runs. */
     follow(next: Config): void {
       settings = toCoreSettings(next, bases);
       keeper.reload(settings);

@@ -280,7 +280,6 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
   };
 }
 
-/** Fails it by what undici says of its connection or its answer. */
 function failBy(attempt: Attempt, error: NodeJS.ErrnoException): void {
   const { code, message } = error;
   const detail = code === undefined || message.includes(code) ? message : `${code}: ${message}`;

@@ -68,7 +68,6 @@ export function createProcessEvidence(options: ProcessEvidenceOptions) {
         listener = null;
       };
     },
-    /** The child was started. */
     began: (pid: number): void => {
       child = { pid, busy: false, startedAt: null };
       // At once, so that the start time that is kept is the child's own.

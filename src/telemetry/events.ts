@@ -6,7 +6,6 @@ import { counted, isoTime, listed } from '../util/text.ts';
 
 /** A notice as a line of the log. `event`: a stable code, kebab-case: what alerts and searches hold on to. */
 export interface EventLine extends Pick<RecentEvent, 'level' | 'event' | 'market'> {
-  /** A plain sentence. */
   readonly msg: string;
   /** The numbers of the notice under its own names. */
   readonly fields: Readonly<Record<string, unknown>>;

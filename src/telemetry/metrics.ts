@@ -75,7 +75,6 @@ export function createMetrics(options: MetricsOptions) {
       families.reloadFailures.inc();
       families.reloadOk.set(0);
     },
-    /** Counts a beat that counted, or one that did not. */
     beat(bot: string, isCounted: boolean): void {
       const found = countsOf(bot);
       found[isCounted ? 'beats' : 'refused'] += 1;

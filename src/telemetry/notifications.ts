@@ -37,7 +37,6 @@ const TURNS: ReadonlySet<string> = new Set<Kind>([
 ]);
 const BAD_NEWS: Kind[] = ['overdue', 'lapsed', 'fired', 'tripped', 'bot', 'removed', 'deleted', 'stopped'];
 
-/** What somebody without a monitoring system wants to hear of. */
 function isWorthTelling(notice: Notice): boolean {
   return TURNS.has(notice.kind) || (BAD_NEWS.includes(notice.kind) && levelOf(notice) !== 'info');
 }

@@ -141,7 +141,6 @@ function describeEnd(left: readonly LeftArmed[]): string {
     : `Stopped: ${counted(countOf(worst), 'timer')} ${text}`;
 }
 
-/** Whole seconds, rounded down. */
 function seconds(ms: number): string {
   return `${Math.floor(ms / 1000)} s`;
 }
