@@ -10,7 +10,7 @@ import { listed } from '../util/text.ts';
 import { type BotProcess, endRest, exitCodeOf, findObstacle, findWrapper, startBot } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, onStopSignal, type Signal, waitUntil } from './edge.ts';
-import { createLife, type Life } from './run.ts';
+import { createDaemonProcess, type DaemonProcess } from './run.ts';
 
 /** `exec`: the daemon with the bot as its child. The bot starts when every market is armed, and is guarded until it ends. */
 export function register(program: Command, edge: Edge): void {
@@ -30,7 +30,7 @@ export function register(program: Command, edge: Edge): void {
         return edge.exitNow(obstacle.code);
       }
       const run: Run = {
-        ...createLife('exec', edge, () => describeOrphan(run)),
+        ...createDaemonProcess('exec', edge, () => describeOrphan(run)),
         bot: null,
         hasEnded: false,
       };
@@ -50,7 +50,7 @@ export function register(program: Command, edge: Edge): void {
 }
 
 /** `hasEnded`: the bot has; what it left behind may still be there. */
-type Run = Life & { bot: BotProcess | null; hasEnded: boolean };
+type Run = DaemonProcess & { bot: BotProcess | null; hasEnded: boolean };
 
 const describeOrphan = ({ bot, hasEnded }: Run) => {
   if (bot === null) return '';

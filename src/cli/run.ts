@@ -14,8 +14,8 @@ export function register(program: Command, edge: Edge): void {
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (flags: Flags) => {
       const loaded = loadFor(edge, flags, 'run');
-      const life = createLife('run', edge);
-      const { daemon, stop, isStopping, endStopped, crash } = life;
+      const own = createDaemonProcess('run', edge);
+      const { daemon, stop, isStopping, endStopped, crash } = own;
       onStopSignal(edge, (signal) => {
         if (endStopped()) return;
         if (!isStopping()) return void stop(signal, (left) => reportLeft(left, edge)).catch(crash);
@@ -25,7 +25,7 @@ export function register(program: Command, edge: Edge): void {
       edge.onSignal('SIGHUP', () => {
         daemon.then((started) => started.reload()).catch(crash);
       });
-      await life.start({ ...loaded, lookAtProcess: lookAtProc, terminal: edge.screen !== undefined });
+      await own.start({ ...loaded, lookAtProcess: lookAtProc, terminal: edge.screen !== undefined });
     });
 }
 
@@ -53,13 +53,13 @@ const FLUSH_MS = 500;
 type ExitCodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
 
 /** A daemon from before its start to the end of the process. */
-export type Life = ReturnType<typeof createLife>;
+export type DaemonProcess = ReturnType<typeof createDaemonProcess>;
 
 /**
  * An error that nobody caught leaves nothing to rely on: the process ends at once and touches no timer, so that the
  * exchange fires them. `also` adds what else is left behind.
  */
-export function createLife(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
+export function createDaemonProcess(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
   let running: Daemon | null = null;
   /** Null before the stop. */
