@@ -162,7 +162,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   for (const market of going) {
     const name = market.settings.market;
     if (market.leaving === null) removed.push(name);
-    // What another shard has taken over is never deleted from here, whatever reload follows.
+    // A market that another shard has taken over is never deleted from here, whatever reload follows.
     if (market.leaving === 'moved' || market.leaving === 'dropped') continue;
     // Nor is it renewed where it was being deleted: nothing follows a delete.
     if (moved.has(name)) market.leaving = market.goal === 'delete' ? 'dropped' : 'moved';

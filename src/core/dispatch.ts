@@ -316,7 +316,7 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const isWide = nonce === 'window' && state.key.accepted;
   const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
   const open = [...state.attempts.values()].filter(({ status }) => status === 'open');
-  // Where three hang, and as many as there are lanes, nobody waits for longer than a market's answers usually take.
+  // Where at least three requests hang, and as many as there are lanes, nobody waits longer than answers usually take.
   const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
   const isCut = hung.length >= Math.max(3, lanes) && hung.length < LEAST_OWN && state.key.accepted;
   const heldMs = ({ laneMs, market }: Attempt) =>
@@ -415,7 +415,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     // The answer to a stale nonce is a new one at once, and the probe is not over.
     const goesOn = market.staleNonces > 0 && isDue(state, market);
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
-    // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
+    // A trip or a delete may have to wait, and a refused market is tried when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
     // A slow market learns late whether the exchange answers: it counts as tried as often as others can be meanwhile.
     const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
@@ -463,7 +463,7 @@ function write(
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
   const delayMs = Math.max(0, monoMs - market.nextMs);
-  // What has waited for a token goes on from there: on its old place on the grid it would wait again.
+  // A market that has waited for a token gets a new place on the grid: on its old one it would wait again.
   if (tokens(state) < 2) market.offsetMs = (monoMs - state.startedMs) % periodOf(state, market);
   const attempt: Attempt = {
     id: state.nextAttemptId,

@@ -116,7 +116,7 @@ export type CoreEvent =
   /** `agoMs`: how old it may be at most, on the monotonic clock. */
   | { readonly kind: 'evidence'; readonly bot: string; readonly says: BotWord; readonly agoMs: number }
   | { readonly kind: 'operate'; readonly command: OperatorCommand }
-  /** The configuration was read again; what cannot change while running is the same in it. */
+  /** The configuration was read again. It differs only in what may change while the daemon runs. */
   | { readonly kind: 'reload'; readonly settings: CoreSettings }
   /** The secret files were read again and hold something new. */
   | { readonly kind: 'credentials-changed' }

@@ -43,7 +43,7 @@ function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal 
   if (policy === 'handoff') return isAlive(state, bot) && market.refusal.count === 0 ? 'renew-once' : 'leave';
   const deletes = mayDelete(state, bot);
   const waits = deletes ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
-  // What leaves is guarded no more.
+  // A market that leaves is not guarded any more.
   if (waits && market.leaving === null && isAlive(state, bot)) return 'guard';
   return deletes ? 'delete' : 'leave';
 }
@@ -104,13 +104,10 @@ export function suspensionOf({ bot: { state } }: MarketState): Suspension | null
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // What a stop has deleted stays so, and what it is to delete as long as its bot is not dead, or an operator wants it. But
-  // it is guarded anew where the delete has to wait.
+  // A stop's delete is not taken back once it is confirmed, nor while the bot is not dead or an operator wants it.
   const isDead = market.bot.state === 'failed' || (market.bot.state === 'stale' && market.hold === null);
-  const waits = goal === 'guard' && !market.triedDelete;
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !(isDead || waits)))
-    return;
-  // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !isDead)) return;
+  // A timer that nobody wants fires on purpose, unless its guarantee had run out before.
   if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
   market.goal = goal;
   market.reached = goal === 'leave';

@@ -21,7 +21,7 @@ export const EARLY_MS = 1;
 export const MOST_OPEN = 3;
 /** Attempts for a market that has nothing left to save follow each other at this distance. */
 export const UNPROTECTED_GAP_MS = 500;
-/** What is refused, and has nothing left to save, is tried again rarely: exchanges lock keys that are refused too often. */
+/** A refused market with nothing left to save is tried again rarely: exchanges lock keys that are refused too often. */
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
 export const FIRST_PROBE_GAP_MS = 5000;
@@ -172,7 +172,7 @@ function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState,
 export function noStraysFromMs(state: CoreState, market: MarketState, before: 'delete' | 'trip'): number {
   const straysMs = straysUntilMs(state, market, before);
   if (straysMs === 0) return 0;
-  // What is due may be written this much early.
+  // An attempt may be written `EARLY_MS` before it is due.
   const untilMs = straysMs + EARLY_MS;
   const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - DELETE_MS;
   return hasTime || before === 'trip' ? untilMs : 0;

@@ -70,8 +70,8 @@ type MarketNotice = { readonly market: string } & (
   /** The first confirmation after a streak of failures. */
   | { readonly kind: 'recovered'; readonly failures: number }
   /**
-   * The timer's guaranteed life ran out while it should be armed; whether it fired is not known yet. `leftToFire`: it was
-   * wanted again too late for that, and will not be known: what is armed then is no lapse.
+   * The timer's guarantee ran out while it should be armed; whether it fired is not known yet. `leftToFire`: it was left to
+   * fire and wanted again too late, so that this will not be known: a new timer then tells of no lapse.
    */
   | { readonly kind: 'overdue'; readonly expiryWallMs: number; readonly leftToFire: boolean }
   | {
@@ -80,7 +80,7 @@ type MarketNotice = { readonly market: string } & (
       /** Since the last confirmed renewal was written; null where none was since the market came (back) to this daemon. */
       readonly gapMs: number | null;
       readonly unresolved: number;
-      /** It is armed again as soon as that can be; else `onLapse: hold` keeps it out, or something did before. */
+      /** It is armed again as soon as possible; if not, `onLapse: hold` or something before holds it. */
       readonly rearms: boolean;
       readonly held: boolean;
     }

@@ -15,7 +15,7 @@ type Said = readonly [Progress['state'] | 'refused', string];
 export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
   const name = market.settings.market;
   const [how, words] = howFar(state, awaited, market);
-  // What the exchange said may end as a sentence does.
+  // The words of the exchange may end with a full stop.
   const says = `${name} ${words.replace(/\.$/, '')}.`;
   if (how === 'refused') return { market: name, state: 'impossible', refused: true, says };
   return { market: name, state: how, says };

@@ -38,7 +38,7 @@ import {
 } from './state.ts';
 
 const SLACKS_KEPT = 60;
-/** What was good counts as refused after this many refusals in a row. */
+/** A key or market that was good counts as refused after this many refusals in a row. */
 const LOOKS = 2;
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;
@@ -136,7 +136,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
   }
   if (attempt.purpose === 'trip') {
-    // It is meant to fire: whatever comes after it is no lapse.
+    // A tripped timer is meant to fire: no lapse follows.
     belief.server = null;
     if (market.goal === 'trip') market.reached = true;
     const firesByWallMs = wallAt(state, belief.notAfterMs ?? monoMs);
@@ -238,7 +238,7 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     durationMs: ageMs(state, attempt),
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
-  // It says nothing about a refused key: the next probe of the key comes soon.
+  // Such an answer says nothing about a refused key: the next probe of the key comes soon.
   if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled') {
     const gapMs = outcome.kind === 'throttled' ? FIRST_PROBE_GAP_MS : UNPROTECTED_GAP_MS;
     state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + gapMs);
@@ -387,7 +387,7 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
   for (const market of state.markets) {
     const newest = market.belief.writes.at(-1);
     if (market.cycleSinceMs === null || newest === attempt) continue;
-    // What is on its way, or was just given up, may never be answered.
+    // A request that is on its way, or was just given up, may never be answered.
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
     // A market that failed while others were renewed is sick by itself: it keeps to its own retries and connections.
     if (market.cycleSinceMs < renewedMs - silentMs(state)) market.timedOut ||= isUnanswered;

@@ -229,10 +229,10 @@ export class CoreState {
   /** What may still happen at the exchange to markets that a reload took out. */
   readonly leftBehind = new Map<string, Belief>();
   readonly bases: readonly BaseState[];
-  /** Those that markets name, and the dead ones that any ever named. */
+  /** The bots that markets name, and the dead ones that markets have named before. */
   readonly bots = new Map<string, BotState>();
   readonly key: KeyState;
-  /** What is on its way, the oldest first. */
+  /** The requests that are on their way, the oldest first. */
   readonly attempts = new Map<number, Attempt>();
   phase: Phase = { kind: 'running' };
   now: Instant;
@@ -248,7 +248,7 @@ export class CoreState {
   wakeAtMs: number;
   /** Earliest moment at which a market or a probe wants an attempt. */
   nextDueMs: number;
-  /** What was due and could not be written yet, the most urgent first, and when it was put in order. */
+  /** The markets that are due and could not be written yet, the most urgent first, and when they were put in order. */
   queue: readonly MarketState[] = [];
   orderedMs = Number.NEGATIVE_INFINITY;
   /** When a market that was not surely armed last had its turn. */
@@ -444,13 +444,13 @@ export function spend(state: CoreState): void {
 
 const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WINDOW_DRIFT_MS;
 
-/** What was settled before the window of the budget counts no more. */
+/** Forgets requests that were settled before the window of the budget. */
 export function forgetSettled(state: CoreState): void {
   const { settledMs, now } = state;
   while ((settledMs[0] ?? now.monoMs) + countsForMs(state) <= now.monoMs) settledMs.shift();
 }
 
-/** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
+/** Attempts that become due within this leave together, in one order: wake-ups cost as well. */
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 

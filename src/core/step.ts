@@ -183,7 +183,7 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
   market.firedMs = belief.notAfterMs;
   const firedByWallMs = wallAt(state, belief.notAfterMs);
-  // What becomes of a stop's deletes is told at its end.
+  // The end of the stop tells what became of its deletes.
   const isDeleted =
     market.goal === 'delete' && (state.phase.kind === 'stopping' || market.armedUntilAwakeMs === null);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;

@@ -241,7 +241,7 @@ export function describe(state: CoreState, now: Instant): Snapshot {
   };
 }
 
-/** What the clocks of the state are behind `now`; less than 0 once the state took a step after it. */
+/** How far the clocks of the state are behind `now`; less than 0 once the state took a step after it. */
 function sinceStepMs(state: CoreState, now: Instant): number {
   return now.monoMs - state.now.monoMs;
 }
@@ -377,7 +377,7 @@ export class CoreView {
   get markets(): readonly MarketView[] {
     return this.#state.markets.map((market) => this.#viewOf(market));
   }
-  /** Those that a market names. */
+  /** The bots that a market names. */
   get bots(): readonly BotSnapshot[] {
     const { settings, markets, bots, lifeMs } = this.#state;
     const { mode, ttlMs } = settings.liveness;
