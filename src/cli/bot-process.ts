@@ -70,7 +70,7 @@ const FIRST_LINE_BYTES = 256;
 /** An interpreter, and what env is to find in PATH: one word, and no option, variable or path. */
 const FIRST_LINE = /^#![ \t]*([^ \t\n\0]+)(?:[ \t]+([^ \t\n\0=/-][^ \t\n\0=/]*)[ \t]*(?:\n|$))?/;
 
-/** What the first line of a script names, itself or through env, and is not there; null for any other program. */
+/** The missing interpreter of a script, named in its first line, also through env; null where nothing is missing. */
 function missingInterpreter(program: string, path: string | undefined): string | null {
   const [, interpreter, name] = FIRST_LINE.exec(tryOr(() => beginningOf(program), '')) ?? [];
   if (interpreter === undefined) return null;

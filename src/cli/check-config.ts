@@ -285,7 +285,7 @@ async function ask(exchange: Exchange, clock: Clock, market: string): Promise<Ve
   }
 }
 
-/** Of all that is wrong with such a request the exchange names the market, too. */
+/** The exchange names all that is wrong with such a request: whether the market is among it. */
 function tellsOfMarket(told: Verdict): boolean {
   return told.kind === 'refused' && (told.code === 31 || 'market' in (told.fields ?? {}));
 }

@@ -19,7 +19,7 @@ const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 const LONGEST_SECONDS = 24 * 3600;
 const ALLOWED = 'a number with s, m or h, from 1s to 24h, such as 90s, 10m or 1.5h';
 
-/** What `--for` says, `90s`, `10m` or `1.5h`, in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
+/** What `--for` says, `90s`, `10m` or `1.5h`, in seconds. Throws a `CommandError` otherwise. */
 export function readDuration(text: string): number {
   const meant = secondsMeant(text);
   const seconds = Math.min(Math.max(meant ?? 0, 1), LONGEST_SECONDS);

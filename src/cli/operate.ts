@@ -21,7 +21,7 @@ const ANSWER_WITHIN_MS = 10_000;
 const UNGUARDED =
   'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until';
 
-/** What each command is for, and where it is to be confirmed, of what, with the markets in the place of `{markets}`. */
+/** What each command is for, and what a dangerous one must be confirmed for; `{markets}` stands for the markets. */
 const OPERATIONS: Readonly<Record<CommandName, readonly [purpose: string, danger?: string]>> = {
   arm: ['arm markets: also those that were disarmed, tripped, paused, refused, or held after a lapse'],
   disarm: [
@@ -72,7 +72,7 @@ export function register(program: Command, edge: Edge): void {
   );
 }
 
-/** What a request says beside what is asked for: markets that were named, how long, why, and how long to wait for it. */
+/** The body of a request: the markets, for how long, why, and how long to wait. */
 const bodyOf = (flags: Flags, markets: readonly string[] = []) => ({
   markets: markets.length === 0 ? undefined : markets,
   forSeconds: flags.for === undefined ? undefined : readDuration(flags.for),

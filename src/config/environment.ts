@@ -185,7 +185,7 @@ export function readEnvironment(environment: Environment): Layer {
   return readOuter('environment', given);
 }
 
-/** Of what is wrong with the environment, the names that are unknown: a misspelt address would leave the usual one in force. */
+/** The unknown variables of the environment: a misspelt one for an address would leave the usual address in force. */
 export function findUnknown(environment: Environment): readonly Problem[] {
   const isUnknown = ({ path: [name] = [] }: Problem) =>
     String(name).startsWith(PREFIX) && SETTINGS.every(({ variable }) => variable !== name);

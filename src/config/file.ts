@@ -149,7 +149,7 @@ function indexOf(document: Document.Parsed) {
   const aliases = new Map<Alias, Node | undefined>();
   /** The first pair of each key. */
   const pairs = new Map<unknown, ReadonlyMap<string, Pair>>();
-  /** Where a key stands that its map had before. */
+  /** Where keys stand that their map has twice. */
   const repeated: number[] = [];
   visit(document, {
     Alias(_key, alias) {

@@ -185,7 +185,7 @@ export const readTokenFile = (file: string) => readSecretFile(file, 'token', loo
 /** Reads an OAuth 2.0 access token, of any length. */
 export const readAccessTokenFile = (file: string) => readSecretFile(file, 'access token', lookNow);
 
-/** What is put around a secret by mistake; WHAT stands for what it is. */
+/** Things that are put around a secret by mistake. WHAT stands for its name. */
 const AROUND: readonly (readonly [RegExp, string])[] = [
   [/^$/, 'an empty text'],
   [/^\ufeff/, 'a byte order mark in front'],
@@ -226,7 +226,7 @@ export interface Look {
 
 export type LookAt = (path: string) => Look;
 
-/** Of each file that was looked at the SHA-256 of its bytes, or why it cannot be read. */
+/** The SHA-256 of each file that was looked at, or why it cannot be read. */
 export type Contents = ReadonlyMap<string, string>;
 
 export const contentOf = ({ content }: Look): string =>

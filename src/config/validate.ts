@@ -39,7 +39,7 @@ const OPTIONS = {
   allowUnionTypes: true,
   // To check our schemas takes longer than to compile them: a test checks them instead.
   validateSchema: false,
-  // What is run once need not be fast.
+  // Checks run once or twice: they need not be fast.
   code: { optimize: false },
 } as const;
 const file = new Ajv(OPTIONS);
@@ -180,14 +180,14 @@ export function createReport(problems: Problem[], layers: readonly Layer[]) {
   return {
     wrong,
     isMistaken,
-    /** What must be there and is not, whichever source would have given it. Where it is mistaken nothing is said. */
+    /** Reports a key that no source gives. Where one gives it wrongly, that was reported already. */
     missing: (key: string, text: string) => wrong(key, isMistaken(key) ? null : text),
     /** Where a value stands, for a message about another one. */
     labelOf: (path: Path) => placeOf(path).label,
   };
 }
 
-/** What holds where nobody says otherwise: the defaults that the schema states, and null for keys that have none. */
+/** The defaults of the schema, and null for keys without one. */
 export const DEFAULTS: Layer = {
   source: 'default',
   values: defaultsOf(FileSchema) as Tree,

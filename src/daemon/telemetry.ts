@@ -191,7 +191,7 @@ const SAID_PROBLEMS = 5;
 const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has changed' } as const;
 export type ReloadTrigger = keyof typeof TRIGGER;
 
-/** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
+/** Tells log, metrics and recent events of commands, reloads and refusals, which are no notices of the core. */
 export function createOperations(log: Log, metrics: Metrics, clock: Clock) {
   let rejected: string | null = null;
   /** When a reason was said, and how often more since then. */

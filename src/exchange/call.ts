@@ -78,7 +78,7 @@ export function checkOptions(options: ExchangeOptions & { readonly budget?: Limi
   const { requests, windowMs } = syncKillSwitch.limit;
   if (!(Number.isInteger(connections) && connections > 0))
     throw breach('connections', connections, 'whole numbers from 1 on');
-  // Of a single request a half cannot go at once, and the other half later.
+  // Half of the budget goes at once: of a single request there is no half.
   if (budget.requests >= 2 && budget.requests <= requests * Math.min(1, budget.windowMs / windowMs)) return;
   const most = `not more than ${requests} in ${windowMs / 1000} s`;
   throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
@@ -178,7 +178,7 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
       if (operation.effect === 'moves-money') return await attempt(1);
       return await pRetry(attempt, {
         ...BACKOFF,
-        // What has changed something is told as done, also where it was withdrawn at the same time.
+        // A call that has changed something is told as done, also where it was withdrawn at the same time.
         ...(operation.effect === 'reads' && signal !== undefined && { signal }),
         shouldRetry: ({ error, retryDelay }) =>
           mayRepeat(operation, error) && clock.now().monoMs + retryDelay < endMs,

@@ -128,7 +128,7 @@ export function createNames(clock: Clock) {
     const listed = inHosts(host);
     try {
       name.known = await (listed.length > 0 ? listed : askAll(resolvers, clock, host));
-      // What is no address of the name any more loses its place.
+      // An address that the name has lost loses its place.
       for (const place of name.places.keys())
         if (!name.known.some(({ address }) => address === place)) name.places.delete(place);
       return null;

@@ -20,7 +20,7 @@ export type SelfTradeMode = (typeof SELF_TRADE_MODES)[number];
 export const ADDRESS_TYPES = ['p2sh-segwit', 'bech32'] as const;
 export type AddressType = (typeof ADDRESS_TYPES)[number];
 
-// Of an argument the description says what is allowed, as messages tell it.
+// The description of an argument is what messages name as allowed.
 
 const oneOf = <const Values extends string[]>(values: readonly [...Values], note = '') =>
   Type.Enum(values, { description: `${values.join(', ')}${note}` });
@@ -98,7 +98,7 @@ export const ARGUMENTS = {
   ping: request({}),
 } as const satisfies Record<OperationName, TSchema>;
 
-// What only describes a thing may be missing or null in a reply; what it is known or counted by may not.
+// A field that only describes a thing may be missing or null in a reply; one that identifies or counts it may not.
 
 const seconds = Type.Integer({ minimum: 0, maximum: LAST_SECOND });
 /** Beyond this JSON has already been rounded, and an identifier would be somebody else's. */
@@ -190,7 +190,7 @@ export const REPLIES = {
   ping: Type.Array(Type.Literal('pong'), { minItems: 1, maxItems: 1, description: '["pong"]' }),
 } as const satisfies Record<OperationName, TSchema>;
 
-/** What was given or received is not written to; an optional argument may also be there as undefined. */
+/** Arguments and replies are read only; an optional argument may also be there as undefined. */
 type Fixed<T> = T extends readonly (infer Item)[]
   ? readonly Fixed<Item>[]
   : T extends object

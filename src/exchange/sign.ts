@@ -58,7 +58,7 @@ const WINDOW_MS = 4_000;
 /** Window nonces of more milliseconds than the window has, so that none shares its place; a power of two. */
 const REMEMBERED = 16_384;
 
-/** What stands where a secret fit for a header should, without showing any of it; null where it is fit. */
+/** Why a secret does not fit into a header, without showing any of it: what it is instead; null where it fits. */
 export function secretFlaw(secret: unknown): string | null {
   if (typeof secret !== 'string') return secret === undefined ? 'missing' : `a ${typeof secret}`;
   return /^[\x21-\x7e]+$/.test(secret) ? null : `text of ${secret.length} characters`;

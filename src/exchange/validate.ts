@@ -51,7 +51,7 @@ const RULES: Partial<Record<OperationName, (given: never) => void>> = {
 /** Keeps what it has compiled. That is done when first asked: a program uses few of the operations. */
 const ajv = new Ajv({ strict: true, allErrors: false });
 
-/** Of a check that has failed: the first error, and of the branches of a union the one that got furthest. */
+/** The first error of a check that has failed; in a union, that of the branch that got furthest. */
 function firstError({ errors }: ValidateFunction): ErrorObject {
   return (errors ?? []).reduce((best, next) =>
     next.instancePath.length > best.instancePath.length && next.instancePath.startsWith(best.instancePath)
@@ -171,7 +171,7 @@ export function decoderOf<Name extends OperationName>(operation: Name): Decoder<
   };
 }
 
-// What holds between arguments and reply.
+// Rules between arguments and reply.
 
 /** Names of the document that the exchange has been seen to write in camelCase. */
 const ORDER_NAMES = ['order_id', 'client_order_id', 'deal_money', 'deal_stock', 'deal_fee'];

@@ -125,7 +125,7 @@ function endConnection(socket: Socket, error: Error, { onRefused }: ControlSourc
 }
 
 type Refused = ConstructorParameters<typeof ControlRefusal>;
-/** What Node's parser and fastify have against a request, by the codes of their errors. */
+/** The refusals of Node's parser and of fastify, by the codes of their errors. */
 const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_BAD_URL: ['malformed_request', 'the path cannot be read', { connection: 'close' }],
   ERR_HTTP_REQUEST_TIMEOUT: ['too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`],
@@ -137,7 +137,7 @@ const REFUSED: Readonly<Record<string, Refused>> = {
 const NO_HTTP: Refused = ['malformed_request', 'the request cannot be read as HTTP'];
 const FAULT: Refused = ['internal_error', 'the daemon made a mistake; nothing more is known here'];
 
-/** Of an error that nobody foresaw nothing is shown but `otherwise`. */
+/** An unforeseen error is shown as `otherwise`, and nothing of its own. */
 function asRefusal(error: unknown, otherwise: Refused, contentType?: string): ControlRefusal {
   if (error instanceof ControlRefusal) return error;
   const code = codeOf(error);

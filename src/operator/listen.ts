@@ -209,9 +209,9 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
     const [oldest] = silentMs;
     const isCrowded =
       silentMs.size > 1 && silentMs.size + usedMs.size > server.maxConnections * CROWDED_SHARE;
-    // Who came a moment ago may be about to send its request.
+    // A connection of a moment ago may be about to send its request.
     const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
-    // Who waits for the answer to a command is not ended for others; an event stream always waits.
+    // A client that waits for the answer to a command keeps its connection; an event stream always waits.
     const mayEnd = (socket: Socket) => name === 'web' || connectionOf(socket).unanswered === 0;
     const found = isMute ? oldest : [...usedMs].find(([one, ms]) => mayEnd(one) && isOver(ms, IDLE_MS));
     if (found === undefined) return;

@@ -295,7 +295,7 @@ function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
   const parts = Object.entries(LEFT).map(([why, [before, after]]) => {
     const some = left.filter((one) => one.why === why);
-    // What may have fired has no moment to come.
+    // A timer that may have fired has no moment to come.
     const names = some.map(({ market, firesByWallMs }) =>
       why === 'may-have-fired' ? market : `${market} fires by ${at(firesByWallMs)}`,
     );

@@ -204,7 +204,7 @@ interface Flood {
 
 type Floods = ReturnType<typeof createFloods>;
 
-/** Of a flood of one event ten lines in ten seconds are written, and then one that names up to 500 markets of the others. */
+/** Writes ten lines of one event in ten seconds, and then one line that names up to 500 markets of the others. */
 export function createFloods(tell: Log['tell']) {
   const floods = new Map<string, Flood>();
   const sumUp = (flood: Flood): void => {
