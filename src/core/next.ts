@@ -30,6 +30,8 @@ export const FIRST_PROBE_GAP_MS = 5000;
  * stretched or fixed.
  */
 const DUE_SHARE = 0.8;
+/** Attempts are placed as if answers took this long, before one was measured. Bounds and budget assume more: `promise.ts`. */
+const USUAL_ANSWER_MS = 100;
 /** A delete is given this long to be carried out and answered. */
 export const DELETE_MS = 1000;
 
@@ -83,7 +85,9 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const slackThenMs = slackNowMs > 0 ? slackNowMs + (state.now.monoMs - lastWrittenMs) : 0;
   const newest = belief.writes.at(-1);
   const opensConnection = market.timedOut || openWrites(market).length > 1;
-  const arrivesInMs = opensConnection ? 1.5 * (state.answerMs ?? 100) : travelMs(state) + EARLY_MS;
+  const arrivesInMs = opensConnection
+    ? 1.5 * (state.answerMs ?? USUAL_ANSWER_MS)
+    : travelMs(state) + EARLY_MS;
   const retryMs = lastChanceMs(slackThenMs, retryGapMs(slackThenMs), arrivesInMs);
   // Another address may be well: the first failure is no reason to wait.
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
@@ -237,7 +241,7 @@ export function untilPressedMs(state: CoreState, market: MarketState): number {
  * half of the answer time. The timer stands up to a second longer than is guaranteed, which pays for half of that.
  */
 function travelMs({ answerMs }: CoreState): number {
-  return Math.min((answerMs ?? 100) / 4, 500);
+  return Math.min((answerMs ?? USUAL_ANSWER_MS) / 4, 500);
 }
 
 /**
@@ -254,7 +258,7 @@ export function hasFailed(state: CoreState, market: MarketState): boolean {
 
 /** A request that is unanswered for this long may have met a black hole. */
 export function silentMs(state: CoreState): number {
-  return Math.max(500, 8 * (state.answerMs ?? 100));
+  return Math.max(500, 8 * (state.answerMs ?? USUAL_ANSWER_MS));
 }
 
 /** The earliest deadline that can still be met, also in the second of doubt, from now on; infinite where none can. */
@@ -280,8 +284,8 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   const leastMs = state.phase.kind === 'running' ? leastToSaveMs(state) : Number.POSITIVE_INFINITY;
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
-  // Another market may be the one that is probed: its own renewal comes after the answer. Wake-ups may be held together.
-  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? 100) + COALESCE_MS);
+  // Another market may be the one that is probed: its own renewal comes after the answer.
+  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? USUAL_ANSWER_MS));
 }
 
 /**
