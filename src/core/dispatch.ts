@@ -367,8 +367,8 @@ function routeFor(state: CoreState, market: MarketState, open: readonly BaseStat
 
 /**
  * Half-open probes: each address that is out is tried by one request per `gapToProbeMs`. Of the markets that have failed
- * those go first that were tried least since their last success, and then the most urgent: a market that was sick before
- * must not keep the others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
+ * one goes whose last chance it is, else that which was tried least since its last success, else the most urgent: a market
+ * that was sick before must not keep the others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
  * probed, and by no request that ends a timer: a stop would spend its budget on it.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
