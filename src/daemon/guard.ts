@@ -16,15 +16,15 @@ import type { Telemetry } from './telemetry.ts';
 /** So many secrets are hidden, old ones as well: an old key may still be valid, and an answer may come late. */
 const SECRETS_HIDDEN = 40;
 
-type Holders = Pick<Config, 'secrets' | 'control' | 'notify'>;
+type SecretSections = Pick<Config, 'secrets' | 'control' | 'notify'>;
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */
-export function createSecrets(holders: Holders) {
-  let inForce = holders;
-  let credentials = revealCredentials(holders.secrets);
+export function createSecrets(sections: SecretSections) {
+  let inForce = sections;
+  let credentials = revealCredentials(sections.secrets);
   let all: readonly string[] = [];
   /** True where key or secret have changed. */
-  function replace(changed: Partial<Holders>): boolean {
+  function replace(changed: Partial<SecretSections>): boolean {
     const before = credentials;
     inForce = { ...inForce, ...changed };
     credentials = revealCredentials(inForce.secrets);
@@ -43,7 +43,7 @@ export function createSecrets(holders: Holders) {
 }
 
 /** The token of the control listener, and all but the host of the addresses of `notify`. */
-function revealOthers({ control, notify }: Holders): readonly string[] {
+function revealOthers({ control, notify }: SecretSections): readonly string[] {
   const found = [notify.url, notify.pingUrl].flatMap((url) => {
     if (url === null) return [];
     const { href, pathname, search } = new URL(url.reveal());
@@ -78,7 +78,7 @@ export function createGuard(options: GuardOptions) {
     userAgent: `killswitchd/${VERSION}`,
   });
   const tellBounds = createBoundsTeller(log, () => keeper.snapshot());
-  const replaceSecrets = (changed: Partial<Holders>): boolean => {
+  const replaceSecrets = (changed: Partial<SecretSections>): boolean => {
     if (!secrets.replace(changed)) return false;
     const text = 'The secret files hold a new key: it signs the next request.';
     log.logger.info({ event: 'secrets-changed' }, text);
@@ -118,7 +118,7 @@ const REREAD_MS = 1000;
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
 function createKeyWatch(
   { clock, telemetry: { log }, rereadSecrets }: GuardOptions,
-  replaceSecrets: (changed: Partial<Holders>) => unknown,
+  replaceSecrets: (changed: Partial<SecretSections>) => unknown,
 ) {
   let problems = '';
   let cancel: Cancel | null = null;
