@@ -47,7 +47,7 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
   switch (command.does) {
     case 'arm':
       if (market.hold !== null) release(state, market, 'operator', out);
-      // Whoever asks for it wants to know now, not at the next rare probe.
+      // The operator wants to know now, not at the next rare probe.
       market.refusal.said = null;
       market.refusal.count = 0;
       if (market.goal === 'guard') askFor(state, market);
@@ -137,8 +137,8 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
 
 /**
  * Takes new settings over while running: a new market is armed, a changed one is renewed at once. A market that is gone
- * leaves as the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that nothing
- * else differs than what may change.
+ * leaves as the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that
+ * nothing else differs than what may change.
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;

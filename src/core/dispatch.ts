@@ -51,10 +51,7 @@ const OVERDUE_FACTOR = 1.25;
 
 /** The first number of each rank. What is added, milliseconds or thousandths of a timeout, is far less than their gaps. */
 const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
-/**
- * What has lapsed, or was never armed, lets what has time go first for this long. Once in this time
- * one such market goes before what presses.
- */
+/** A lapsed or new market lets those with time go first for this long. Once in this time one goes before all that press. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
@@ -115,7 +112,7 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
   return untilMs;
 }
 
-/** Writes what is due, the most urgent first, as far as lanes and tokens reach. */
+/** Writes the requests that are due, the most urgent first, as far as lanes and tokens reach. */
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = !isRecent(state);
@@ -137,7 +134,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   const open = usableBases(state).filter(takesRenewals);
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
-    // Like an outage, a refused key gates what has met it, or was never armed; one probe at a time finds out.
+    // A refused key gates the markets that have met it, or were never armed, as an outage does: one probe at a time finds out.
     if (
       refused !== null &&
       (market.goal !== 'guard' || market.stats.renewals === 0 || hasFailed(state, market))
@@ -157,7 +154,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   state.queue = left;
 }
 
-/** Finds what is due and puts it in order. */
+/** Finds the markets that are due and puts them in order. */
 function order(state: CoreState): void {
   const { monoMs } = state.now;
   state.orderedMs = monoMs;
@@ -201,8 +198,8 @@ function send(
     endOverdue(state, market, before, out);
     return true;
   }
-  // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
-  // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
+  // The oldest is awaited as long as it may be answered, so that the daemon learns how slow the exchange is. Another one
+  // gives way; but where a newer one was confirmed, the oldest does: it teaches nothing any more, and most likely is lost.
   const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
   if (givesWay !== undefined && waitsFor(state, market, givesWay)) return true;
   const lane = laneOf(state, market);
@@ -367,9 +364,10 @@ function routeFor(state: CoreState, market: MarketState, open: readonly BaseStat
 
 /**
  * Half-open probes: each address that is out is tried by one request per `gapToProbeMs`. Of the markets that have failed
- * one goes whose last chance it is, else that which was tried least since its last success, else the most urgent: a market
- * that was sick before must not keep the others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is
- * probed, and by no request that ends a timer: a stop would spend its budget on it.
+ * one goes whose last chance it is, else that which was tried least since its last success, else the most urgent: a
+ * market that was sick before must not keep the others from finding out that the exchange is well. Where another address
+ * stands in, only one that is pinged well again is probed, and by no request that ends a timer: a stop would spend its
+ * budget on it.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const probes = new Map<MarketState, BaseState>();
@@ -421,7 +419,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
     const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
-    // the fewest tries go first, and then the earliest deadline: of at most 600 s, the longest timer.
+    // the fewest tries go first, and then the earliest deadline, which is less than 1e6 ms away: no timer is longer than 600 s.
     const leftMs = leftToSaveMs(state, market);
     const isLast = isInDoubt(state, market, leftMs) || untilPressedMs(state, market) <= 0;
     const lostRank = isSalvageable(state, market, leftMs) ? 0 : 1e12;

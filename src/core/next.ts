@@ -25,12 +25,9 @@ export const UNPROTECTED_GAP_MS = 500;
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
 export const FIRST_PROBE_GAP_MS = 5000;
-/**
- * The share of its timeout that a timer of 5 s, renewed each second, has left when it is due. Others have more, unless their period is
- * stretched or fixed.
- */
+/** The share of its timeout that a timer of 5 s has left when it is due. Others have more where no period is stretched. */
 const DUE_SHARE = 0.8;
-/** Attempts are placed as if answers took this long, before one was measured. Bounds and budget assume more: `promise.ts`. */
+/** Before an answer time was measured, attempts assume this one. Bounds and budget assume more, see `promise.ts`. */
 const USUAL_ANSWER_MS = 100;
 /** A delete is given this long to be carried out and answered. */
 export const DELETE_MS = 1000;

@@ -73,7 +73,7 @@ export interface Belief {
   notAfterMs: number | null;
 }
 
-/** What is done with a market's timer. `leave`: nothing, so that it fires. Whether the market is `leaving` is another question. */
+/** What is done with a market's timer. `leave`: nothing, so that it fires; the market itself may stay. */
 export type Goal = 'guard' | 'renew-once' | 'trip' | 'delete' | 'leave';
 
 /** What the market came to so far. */
@@ -124,7 +124,7 @@ export class MarketState {
   offsetMs = 0;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
-  /** From when on a command, or the end of a stall or an outage, wants an attempt, monotonic; infinitely long ago: nothing does. */
+  /** When a command, or the end of a stall or an outage, asked for an attempt, monotonic; infinitely long ago: nothing did. */
   askedMs: number;
   lastWrittenMs = Number.NEGATIVE_INFINITY;
   /** A stop has written a delete, whatever became of it. */
