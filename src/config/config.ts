@@ -85,7 +85,6 @@ export function budgetOf(
   return { ...DOCUMENTED, requests: Math.max(1, requests) };
 }
 
-/** Durations in milliseconds, as the core counts. */
 function toMarketSettings(config: MarketConfig): CoreSettings['markets'][number] {
   const { timeoutSeconds, renewEverySeconds, ...same } = config;
   const renewEveryMs = renewEverySeconds === null ? null : renewEverySeconds * 1000;

@@ -86,7 +86,6 @@ export function endPauses(state: CoreState, out: Effect[]): void {
   }
 }
 
-/** The state before the first step: nothing armed, everything due. */
 export function createState(settings: CoreSettings, now: Instant): CoreState {
   const state = new CoreState(settings, now);
   setMarkets(

@@ -63,7 +63,6 @@ const GONE = {
   bot_failed: 'has failed',
 } as const satisfies Record<Suspension, string>;
 
-/** What brings a bot back. */
 const RETURNS = {
   beat: 'next beat',
   file: 'file is touched again',

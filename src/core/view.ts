@@ -85,7 +85,6 @@ export class MarketView {
     if (this.leaving) return 0;
     return boundsOf(this.#state.settings, this.timeoutMs, this.periodMs, this.#answerMs).survivesMs;
   }
-  /** The promise for this market, see `promise.ts`. */
   get promise(): readonly string[] {
     const { settings } = this.#market;
     return this.leaving ? [] : describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs);

@@ -5,7 +5,6 @@ export type ProbeAnswer =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly detail: string };
 
-/** Asks one URL again and again. */
 export interface Prober {
   /** Asks once. Calls `done` exactly once, never synchronously, at the latest after `timeoutMs`. */
   probe(timeoutMs: number, done: (answer: ProbeAnswer) => void): void;
