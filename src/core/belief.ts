@@ -160,8 +160,11 @@ function toldBefore({ told }: Belief, { startTime, cancellationTime }: ServerTim
   );
 }
 
-/** The exchange confirmed a renewal or a trip. */
-export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer): Confirmation {
+/**
+ * The exchange confirmed a renewal or a trip. Says whether the timer before it had fired, how many renewals of unknown
+ * outcome could have bridged the gap, and how the answer differs from what was asked for, if it does.
+ */
+export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer) {
   const { market } = attempt;
   const { belief } = market;
   const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;

@@ -104,9 +104,12 @@ export function suspensionOf({ bot: { state } }: MarketState): Suspension | null
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // A stop's delete is not taken back once it is confirmed, nor while the bot is not dead or an operator wants it.
+  // A stop's delete is not taken back once it is confirmed, nor while the bot is not dead or an operator wants it. One that
+  // is not written yet, and has to wait, gives way to renewals.
   const isDead = market.bot.state === 'failed' || (market.bot.state === 'stale' && market.hold === null);
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !isDead)) return;
+  const waits = goal === 'guard' && !market.triedDelete;
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !(isDead || waits)))
+    return;
   // A timer that nobody wants fires on purpose, unless its guarantee had run out before.
   if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
   market.goal = goal;

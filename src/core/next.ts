@@ -282,7 +282,7 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? USUAL_ANSWER_MS));
+  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? USUAL_ANSWER_MS) + COALESCE_MS);
 }
 
 /**
