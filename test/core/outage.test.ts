@@ -148,6 +148,17 @@ describe('no outage', () => {
   });
 });
 
+test.each([3, 4, 6])('the last probe in time goes to the market that it saves, among %i', (count) => {
+  const others = Array.from({ length: count - 1 }, (_, index) => `M${index}:60`);
+  const driver = played({ markets: ['AAA:10', ...others], nonce: 'window' }, 'start');
+  driver.wait(1300);
+  driver.take();
+  const endMs = driver.sinceStartMs() + (driver.statusOf()?.guaranteedMs ?? 0);
+  driver.suffer(9000, HTTP_500);
+  const inTime = driver.writes.filter(({ atMs }) => atMs <= endMs);
+  expect(inTime.at(-1)?.market).toBe('AAA');
+});
+
 describe('an outage ends', () => {
   test.each([
     ['a refused market', NO_MARKET],
