@@ -120,7 +120,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   // No nonce of the new key makes a request of the old one stale.
-  const isRekeyed = plan.faults.some(({ kind }) => kind === 'new-key');
+  const isRekeyed = () => plan.faults.some(({ kind, atMs }) => kind === 'new-key' && atMs <= nowMs());
   const knownTo = perKey((_by: Incarnation) => new Map<string, Known>());
   /** Markets with a lapse under `onLapse: hold` that are not held yet. */
   const lapsed = new Map<Incarnation, string>();
@@ -188,7 +188,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
    * nothing can have kept the timer from firing, and its stamps show that it did.
    */
   function isCertain(by: Incarnation, truth: Truth, known: Known): boolean {
-    if (plan.nonce !== 'increasing' || isRekeyed || known.atEdge || !hasFired(truth, known)) return false;
+    if (plan.nonce !== 'increasing' || isRekeyed() || known.atEdge || !hasFired(truth, known)) return false;
     const firedForMs = truth.remadeMs - truth.lastFiredMs;
     return log.of(by, truth.market).later.length === 1 && firedForMs > CLEARLY_MS + plan.cancellationDelayMs;
   }

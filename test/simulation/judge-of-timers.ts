@@ -187,7 +187,8 @@ export function createEvidenceJudge(court: Court): Listener {
       if (lateMs <= TOLERANCE_MS) return;
       // A bot that is looked at has lived before its daemon has seen it, which ends its grace.
       const { bots } = by.view();
-      const isSeen = !bots.some(({ bot, state }) => bot === botName(truth.bot) && state === 'starting');
+      const isStarting = bots.some(({ bot, state }) => bot === botName(truth.bot) && state === 'starting');
+      const isSeen = plan.evidence === 'beat' || !isStarting;
       if (!isSeen && nowMs() <= graceUntilMs + TOLERANCE_MS) return;
       const said = `renewed ${lateMs.toFixed(0)} ms after the evidence ran out`;
       blame('4 posthumous renewal', `${truth.market}: ${nameOf(by)} ${said}`);
