@@ -65,18 +65,8 @@ function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: numb
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
   if (!isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
-  if (leftMs <= pressingUntilMs && !isAwaited(state, market)) return RANK.presses + leftMs;
+  if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
   return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
-}
-
-/**
- * Is a request on its way that may still be answered in the usual time? In a nonce window it holds a lane for as long, and
- * a second one would take another from a market that has none on its way.
- */
-function isAwaited(state: CoreState, market: MarketState): boolean {
-  if (state.settings.nonce !== 'window') return false;
-  const overdueMs = OVERDUE_FACTOR * answerTimeMs(state, market);
-  return openWrites(market).some((attempt) => ageMs(state, attempt) < overdueMs);
 }
 
 /**
@@ -415,9 +405,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // A trip or a delete may have to wait, and a refused market is tried when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
-    // A slow market learns late whether the exchange answers: it counts as tried as often as others can be meanwhile.
-    const late = Math.floor(answerTimeMs(state, market) / SHORTEST_GAP_MS);
-    const tries = market.streak - market.staleNonces + onTheirWay(market).length + late;
+    const tries = market.streak - market.staleNonces + onTheirWay(market).length;
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
     // the fewest tries go first, and then the earliest deadline, which is less than 1e6 ms away: no timer is longer than 600 s.
     const leftMs = leftToSaveMs(state, market);

@@ -387,11 +387,11 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
   for (const market of state.markets) {
     const newest = market.belief.writes.at(-1);
     if (market.cycleSinceMs === null || newest === attempt) continue;
+    // A market that failed while others were renewed is sick by itself: it keeps to its own retries.
+    if (market.cycleSinceMs < renewedMs - silentMs(state)) continue;
     // A request that is on its way, or was just given up, may never be answered.
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
-    // A market that failed while others were renewed is sick by itself: it keeps to its own retries and connections.
-    if (market.cycleSinceMs < renewedMs - silentMs(state)) market.timedOut ||= isUnanswered;
-    else if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
+    if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
   }
 }
 
