@@ -290,7 +290,8 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;
   // The stop wrote a delete that nobody has confirmed, or that was refused, and its bot failed after that.
   if (mayExist && market.triedDelete) return 'unconfirmed';
-  if (mayExist) return isUnheard(state, market) ? 'unheard' : 'policy';
+  if (mayExist && isUnheard(state, market)) return 'unheard';
+  if (mayExist) return isRefusedHandoff(state, market) ? 'unrenewed' : 'policy';
   return isOwn && isUnheard(state, market) ? 'may-have-fired' : null;
 }
 
@@ -299,6 +300,13 @@ function isUnheard({ phase, settings: { liveness } }: CoreState, { bot, hold }: 
   if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null) return false;
   if (liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye') return false;
   return (bot.lastAwakeMs <= phase.heardFromAwakeMs || bot.state === 'stale') && phase.living.has(bot);
+}
+
+/** Its timer was to be renewed once more, but for the exchange, which refuses that. */
+function isRefusedHandoff(state: CoreState, { goal, bot, hold, leaving }: MarketState): boolean {
+  const { phase } = state;
+  const handsOver = phase.kind === 'stopping' && phase.policy === 'handoff';
+  return handsOver && goal === 'leave' && hold === null && leaving === null && isAlive(state, bot);
 }
 
 /** When the stop must be judged again at the latest. */

@@ -228,6 +228,11 @@ describe('a stop that hands over', () => {
     expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'kept' }]);
   });
 
+  test('names a timer that the exchange refuses to renew as not renewed', () => {
+    const driver = played({ markets: ['AAA:60', 'BBB:60'] }, 'live 5, refused 8 AAA, handoff, live 2');
+    expect(driver.finished()?.toSorted()).toEqual(['AAA unrenewed', 'BBB policy']);
+  });
+
   test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {
     const driver = played({ markets: ['AAA', 'BBB'], onLapse: 'hold' }, 'refused 1 AAA');
     driver.live(10_000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 100 }));
