@@ -34,7 +34,8 @@ function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
   const { kind } = state.phase;
   // A stop deletes the timers of a bot that says goodbye in it.
   const mayCome = awaited === 'goodbye' && (kind === 'stopping' || market.reached);
-  if (kind !== 'running' && !mayCome) return ['impossible', 'is left alone: the daemon is stopping'];
+  if (kind !== 'running' && !mayCome)
+    return ['impossible', 'is up to the stop that has begun: the log says what becomes of its timer'];
   switch (awaited) {
     case 'arm':
     case 'resume':

@@ -12,7 +12,7 @@ const STAY = 'done: AAA has no timer any more: its orders stay.';
 const PERHAPS =
   'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
 const FIRED = 'done: AAA has no timer any more: it has fired.';
-const STOPS = 'impossible: AAA is left alone: the daemon is stopping.';
+const STOPS = 'impossible: AAA is up to the stop that has begun: the log says what becomes of its timer.';
 const KEPT = /^done: AAA keeps its timer, as the p/;
 const LOCKED = 'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).';
 const UNDONE = 'impossible: AAA is not cut short: another command or a reload came after the trip.';
