@@ -5,7 +5,6 @@ import type { Command } from 'commander';
 import { toCoreSettings } from '../config/config.ts';
 import { boundsOf } from '../core/promise.ts';
 import { startDaemon } from '../daemon/daemon.ts';
-import { lookAtProc } from '../liveness/process.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
@@ -186,7 +185,6 @@ async function setStage(edge: Edge, timeline: Timeline, isInterrupted: () => boo
     clock,
     nodeVersion,
     manager: null,
-    lookAtProcess: lookAtProc,
     // The timeline says what the log would.
     write: (bytes, done) => queueMicrotask(() => done(null, bytes.length)),
   });

@@ -40,8 +40,7 @@ export function register(program: Command, edge: Edge): void {
       const hasProc = existsSync('/proc/self/stat');
       await run.start({
         ...loaded,
-        ownsBot: true,
-        lookAtProcess: hasProc ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false),
+        lookAtChild: hasProc ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false),
         // Standard output is the bot's.
         write: writerTo(openNonBlocking(2)),
         terminal: edge.errorTerminal,

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
-import { lookAtProc } from '../liveness/process.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode, messageOf, onStopSignal } from './edge.ts';
@@ -25,7 +24,7 @@ export function register(program: Command, edge: Edge): void {
       edge.onSignal('SIGHUP', () => {
         daemon.then((started) => started.reload()).catch(crash);
       });
-      await own.start({ ...loaded, lookAtProcess: lookAtProc, terminal: edge.screen !== undefined });
+      await own.start({ ...loaded, terminal: edge.screen !== undefined });
     });
 }
 

@@ -26,10 +26,8 @@ export interface DaemonOptions extends ReloadOptions {
   readonly nodeVersion: string;
   /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
-  /** For `exec`: the bot is a child of this process, and ends before the timers do. */
-  readonly ownsBot?: boolean;
-  /** For `exec`: how the child is looked at. */
-  readonly lookAtProcess: LookAtProcess;
+  /** For `exec`, whose bot is a child of this process and ends before the timers do: how the child is looked at. */
+  readonly lookAtChild?: LookAtProcess;
   readonly terminal?: boolean;
   readonly write?: Write;
 }
@@ -43,7 +41,7 @@ const CLOSE_MS = 3000;
 
 /** Binds the listeners before the first timer is armed: a taken port arms nothing. Rejects where one cannot be bound. */
 export async function startDaemon(options: DaemonOptions) {
-  const { clock, loaded, manager, ownsBot = false } = options;
+  const { clock, loaded, manager, lookAtChild } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
   const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials()) : null;
@@ -65,7 +63,7 @@ export async function startDaemon(options: DaemonOptions) {
     await log.flush(FLUSH_MS);
     throw error;
   });
-  introduce(loaded, log, bases, listeners.web, ownsBot);
+  introduce(loaded, log, bases, listeners.web, lookAtChild !== undefined);
   for (const address of listeners.control) operations.controlListening(address);
   if (supervision !== null) keeper.onTurn(supervision.turned);
   keeper.onWake(metrics.wokeUp);
@@ -131,7 +129,7 @@ const LOOKS_IN_STOP_MS = 1000;
 
 /** What the daemon knows of the bots: what they say of themselves, and what is looked at. */
 function createBots(parts: Parts, reloading: Reloading) {
-  const { clock, inForce, guard, telemetry, lookAtProcess: look } = parts;
+  const { clock, inForce, guard, telemetry, lookAtChild } = parts;
   const { config, guarded, bots } = inForce;
   const { mode } = config().liveness;
   const beats = createBeats({ mode, bots });
@@ -141,9 +139,11 @@ function createBots(parts: Parts, reloading: Reloading) {
   const looking: Looking = { clock, probeEveryMs, onProblem: telemetry.onEvidenceProblem };
   const placesOf = (key: 'file' | 'url') => () => placesOfBots(guarded(), key);
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
-  const watched = mode === 'process' ? look : null;
-  const child = createProcessEvidence({ ...looking, bots: () => botsOf(guarded().markets), look: watched });
-  const evidence: Evidence[] = [beats, child];
+  const look = mode === 'process' && lookAtChild ? lookAtChild : null;
+  const child = createProcessEvidence({ ...looking, bots: () => botsOf(guarded().markets), look });
+  const evidence: Evidence[] = [];
+  if (mode === 'beat') evidence.push(beats);
+  if (lookAtChild !== undefined) evidence.push(child);
   if (mode === 'file')
     evidence.push(createFileEvidence({ ...looking, files: placesOf('file'), look: createFileLook() }));
   if (mode === 'http') {
