@@ -81,7 +81,8 @@ export async function startDaemon(options: DaemonOptions) {
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => leftArmed,
-    reload: () => reloading.reload('signal', 0),
+    /** For a signal: nobody waits for what becomes of the markets. */
+    reload: () => reloading.take('signal'),
     /** Ends the timers as configured, or leaves them with `keep`. Then closes the rest, for 3 s at most. */
     async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
       reloading.stop();

@@ -101,6 +101,7 @@ export function createReloading(daemon: Running) {
     return { ...taken, progress: progress.flat() };
   }
   return {
+    take,
     reload,
     watch: (): void => poll.took(contents),
     /** The secret files once more, for a key that is refused; null where their file systems do not answer. */
