@@ -6,15 +6,8 @@ import { createLogLevels, createOperations } from '../../src/daemon/telemetry.ts
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import type { Clock } from '../../src/ports.ts';
 import { describeNotice, type EventLine } from '../../src/telemetry/events.ts';
-import {
-  BOT_STATES,
-  declareFamilies,
-  NOT_HELD,
-  PURPOSES,
-  REMOVALS,
-  STALL_KINDS,
-} from '../../src/telemetry/families.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { BOT_STATES, NOT_HELD, PURPOSES, REMOVALS, STALL_KINDS } from '../../src/telemetry/metrics.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { metricsOf } from '../telemetry/scrape.ts';
@@ -29,7 +22,7 @@ interface Family {
 
 /** Every metric of a page, in its order. */
 async function declaredFamilies(): Promise<Family[]> {
-  const { registry } = declareFamilies(() => null);
+  const { registry } = metricsOf();
   return (await registry.getMetricsAsJSON()).map(({ name, help, type }) => {
     const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { labelNames?: string[] };
     return { name, help, type: String(type), labels: labelNames };

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { HOLDS } from '../../src/core/notice.ts';
-import { BOT_STATES, PURPOSES } from '../../src/telemetry/families.ts';
+import { BOT_STATES, PURPOSES } from '../../src/telemetry/metrics.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 import { deployed, RULES } from '../deploy/rules.ts';
 import { folderFor } from '../liveness/started.ts';
