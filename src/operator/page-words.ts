@@ -112,7 +112,10 @@ export function stateOfBot({ mode, state }: StatusDocument['bots'][number]): str
 }
 
 /** Whether a timer runs down: nobody renews it, and the orders are cancelled when it fires. */
-export function runsDown({ wanted, state, firesBy }: MarketStatus, now: number): boolean {
+export function runsDown(
+  { wanted, state, firesBy }: Pick<MarketStatus, 'wanted' | 'state' | 'firesBy'>,
+  now: number,
+): boolean {
   return !wanted && firesBy !== null && firesBy > now && state !== 'deleted';
 }
 

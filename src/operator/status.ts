@@ -3,7 +3,7 @@ import { MARKET_STATES, type MarketPhase, type MarketSnapshot, type Snapshot } f
 import type { Clock, RecentEvent } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
 import type { Cancellation } from './cancellations.ts';
-import { urgencyOf } from './page-words.ts';
+import { runsDown, urgencyOf } from './page-words.ts';
 
 /** The input of the status document. A market is read when its line is written. */
 export interface StatusInput {
@@ -57,8 +57,8 @@ function tally({ snapshot, cancellations, now, limit, find = '' }: StatusInput) 
   const cancelled = new Set(cancellations.map(({ market }) => market));
   const rows = snapshot.markets.map((seen) => {
     const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
-    const isFalling = !wanted && state !== 'deleted' && (firesByWallMs ?? 0) > now.wallMs;
-    const fallsBy = isFalling ? toSeconds(firesByWallMs) : null;
+    const firesBy = toSeconds(firesByWallMs);
+    const fallsBy = runsDown({ wanted, state, firesBy }, toSeconds(now.wallMs)) ? firesBy : null;
     const urgency = urgencyOf(state, cancelled.has(market));
     const sureMs = wanted ? (guaranteedMs ?? 0) : 0;
     return { seen, market, bot, state, urgency, onStop, lapses, sureMs, fallsBy };
