@@ -15,7 +15,7 @@ import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
 import { boundLists, momentText } from '../telemetry/events.ts';
-import { createFloods, createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
+import { createLog, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
 import { counted, listed } from '../util/text.ts';
@@ -59,8 +59,7 @@ export function createTelemetry(options: TelemetryOptions) {
     pings: createPoster(clock),
     onFailure: (what) => metrics.notifyFailures.inc({ what }),
   });
-  const floods = createFloods(log.tell);
-  const tell = tellNotices(log, bases, floods);
+  const tell = tellNotices(log, bases);
   const observers: readonly Observer[] = [metrics.observe, cancellations.observe, tell, notifying.observe];
   return {
     log,
@@ -81,7 +80,7 @@ export function createTelemetry(options: TelemetryOptions) {
           ? (['evidence-found', 'info', `Bot ${bot}: its signs of life can be seen again.`] as const)
           : (['evidence-problem', 'warn', `Bot ${bot}: no sign of life, ${problem}.`] as const);
       const line = { level, event, market: null, msg, fields: { bot } };
-      log.logger[floods.isCollected(line, clock.now()) ? 'debug' : level]({ event, bot }, msg);
+      log.logger[log.floods.isCollected(line, clock.now()) ? 'debug' : level]({ event, bot }, msg);
     },
   };
 }

@@ -92,16 +92,18 @@ export function createLog(options: LogOptions) {
   const formatters = { level: (label: string) => ({ level: label }) };
   const logger: LevelLogger = pino({ level, base: null, timestamp, formatters }, stream) as LevelLogger;
   const events: RecentEvent[] = [];
+  /** Writes a line, and keeps it for the page where a person would want to read it (level info and above). */
+  const tell = ({ level, event, market, msg, fields }: EventLine): void => {
+    logger[level]({ event, ...fields }, msg);
+    if (level === 'debug') return;
+    events.unshift({ atWallMs: clock.now().wallMs, level, event, market, text: msg });
+    if (events.length > MOST_RECENT) events.pop();
+  };
   return {
     logger,
     flush: sink.flush,
-    /** Writes a line, and keeps it for the page where a person would want to read it (level info and above). */
-    tell: ({ level, event, market, msg, fields }: EventLine): void => {
-      logger[level]({ event, ...fields }, msg);
-      if (level === 'debug') return;
-      events.unshift({ atWallMs: clock.now().wallMs, level, event, market, text: msg });
-      if (events.length > MOST_RECENT) events.pop();
-    },
+    tell,
+    floods: createFloods(tell),
     /** The last events, the newest first. */
     recent: (): readonly RecentEvent[] => [...events],
   };
@@ -202,10 +204,8 @@ interface Flood {
   more: EventLine[];
 }
 
-type Floods = ReturnType<typeof createFloods>;
-
 /** Writes ten lines of one event in ten seconds, and then one line that names up to 500 markets of the others. */
-export function createFloods(tell: Log['tell']) {
+function createFloods(tell: (line: EventLine) => void) {
   const floods = new Map<string, Flood>();
   const sumUp = (flood: Flood): void => {
     if (flood.more.length > 0) tell(repeatsOf(flood.more));
@@ -234,7 +234,7 @@ export function createFloods(tell: Log['tell']) {
 }
 
 /** Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal. */
-export function tellNotices({ logger, tell }: Log, bases: readonly string[], floods: Floods): Observer {
+export function tellNotices({ logger, tell, floods }: Log, bases: readonly string[]): Observer {
   return (notice, now) => {
     floods.endBegunBy(now.monoMs - BURST_WINDOW_MS);
     const level = levelOf(notice);

@@ -1,6 +1,6 @@
 import { createSystemClock } from '../../src/clock.ts';
 import type { Clock } from '../../src/ports.ts';
-import { createFloods, createLog, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
+import { createLog, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
 
 const real = createSystemClock();
 /** Unix milliseconds at which a test begins. */
@@ -32,7 +32,7 @@ export function record(options: Partial<LogOptions> = {}) {
     ...log,
     clock,
     read,
-    observe: tellNotices(log, BASES, createFloods(log.tell)),
+    observe: tellNotices(log, BASES),
     pass: (ms: number) => {
       atMs += ms;
     },
