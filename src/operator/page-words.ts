@@ -130,36 +130,33 @@ export function nameOf(market: string | undefined, count: number): string {
   return count === 1 && market !== undefined ? market : sayCount(count, 'market');
 }
 
-/** The same of the markets in a state. */
-export function nameIn({ markets, marketsByState }: StatusDocument, state: MarketStatus['state']): string {
-  return nameOf(markets.find((market) => market.state === state)?.market, marketsByState[state]);
-}
-
-/** Whether the document holds all markets in the state: the worst alone, or those searched for, tell no first and no last. */
-export function areAllShown(status: StatusDocument, state: MarketStatus['state']): boolean {
-  return status.markets.filter((one) => one.state === state).length === status.marketsByState[state];
+/** The markets in a state. Where not all of them are in the document, those that are tell no first and no last moment. */
+export function marketsIn(status: StatusDocument, state: MarketStatus['state']) {
+  const count = status.marketsByState[state];
+  const known = status.markets.filter((market) => market.state === state);
+  const name = nameOf(known[0]?.market, count);
+  return { count, known, isWhole: known.length === count, name, are: count === 1 ? 'is' : 'are' };
 }
 
 type Trouble = readonly [isSo: boolean, tone: Tone, text: string];
 
 /** What somebody wanted so: holds, and bots that nobody watches. */
 export function findHolds(status: StatusDocument): readonly Trouble[] {
-  const { marketsByState: states, bots, markets } = status;
+  const { bots, now } = status;
   const unguarded = status.nothingGuarded ?? '';
-  const is = (state: 'paused' | 'disarmed'): string => (states[state] === 1 ? 'is' : 'are');
-  const ends = markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []));
-  const isKnown = ends.length > 0 && areAllShown(status, 'paused');
-  const last = states.paused === 1 ? ' until' : ', the last until';
-  const until = isKnown ? `${last} ${sayTime(Math.max(...ends), status.now)}` : '';
-  const paused = `${nameIn(status, 'paused')} ${is('paused')} paused${until}: new orders are not guarded`;
-  const disarmed = `${nameIn(status, 'disarmed')} ${is('disarmed')} not guarded until somebody runs killswitchd arm`;
+  const paused = marketsIn(status, 'paused');
+  const ends = paused.known.flatMap(({ hold }) => hold?.untilAt ?? []);
+  const last = paused.count === 1 ? ' until' : ', the last until';
+  const until = ends.length > 0 && paused.isWhole ? `${last} ${sayTime(Math.max(...ends), now)}` : '';
+  const disarmed = marketsIn(status, 'disarmed');
+  const untilArmed = `${disarmed.name} ${disarmed.are} not guarded until somebody runs killswitchd arm`;
   const unwatched = bots.filter(({ mode }) => mode === 'none').length;
   const some =
     bots.length === 1 ? 'Nobody checks that the bot lives' : `${sayCount(unwatched, 'bot')} not watched`;
   return [
     [unguarded !== '', 'warn', startSentence(unguarded)],
-    [states.paused > 0, 'warn', paused],
-    [states.disarmed > 0, 'warn', disarmed],
+    [paused.count > 0, 'warn', `${paused.name} ${paused.are} paused${until}: new orders are not guarded`],
+    [disarmed.count > 0, 'warn', untilArmed],
     [unwatched > 0, 'ok', some],
   ];
 }
@@ -190,21 +187,22 @@ export function sayFrom(markets: readonly MarketStatus[], now: number): string {
 
 /** What is wrong with single markets, the worst first. */
 export function findMarketTroubles(status: StatusDocument, now: number): readonly Trouble[] {
-  const { marketsByState: states, markets, cancellations, authorised } = status;
-  const of = (state: string): MarketStatus[] => markets.filter((market) => market.state === state);
-  const onRecord = new Set(cancellations.map(({ market }) => market));
-  const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
-  const refused = sayFrom(of('rejected'), now);
-  const refusedFrom = refused === '' ? ': no timer guards the orders' : `: ${refused} if it lasts`;
-  const ifSo = areAllShown(status, 'rejected') ? refusedFrom : '';
-  const retryFrom = areAllShown(status, 'retrying') ? sayFrom(of('retrying'), now) : '';
-  const retried = `${nameIn(status, 'retrying')} ${states.retrying === 1 ? 'waits' : 'wait'} for a renewal to succeed`;
-  const arming = `${nameIn(status, 'arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`;
+  const onRecord = new Set(status.cancellations.map(({ market }) => market));
+  const expired = marketsIn(status, 'expired');
+  const unsaid = expired.count - expired.known.filter(({ market }) => onRecord.has(market)).length;
+  const refused = marketsIn(status, 'rejected');
+  const refusedFrom = sayFrom(refused.known, now);
+  const unless = refusedFrom === '' ? ': no timer guards the orders' : `: ${refusedFrom} if it lasts`;
+  const refuses = `The exchange refuses ${refused.name}${refused.isWhole ? unless : ''}`;
+  const retrying = marketsIn(status, 'retrying');
+  const retryFrom = retrying.isWhole ? sayFrom(retrying.known, now) : '';
+  const retried = `${retrying.name} ${retrying.count === 1 ? 'waits' : 'wait'} for a renewal to succeed`;
+  const arming = marketsIn(status, 'arming');
   return [
     [unsaid > 0, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`],
-    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${nameIn(status, 'rejected')}${ifSo}`],
-    [states.retrying > 0, 'warn', retryFrom === '' ? retried : `${retried}; else ${retryFrom}`],
-    [states.arming > 0, 'warn', arming],
+    [refused.count > 0 && status.authorised, 'bad', refuses],
+    [retrying.count > 0, 'warn', retryFrom === '' ? retried : `${retried}; else ${retryFrom}`],
+    [arming.count > 0, 'warn', `${arming.name} ${arming.are} not armed yet`],
   ];
 }
 
