@@ -89,16 +89,6 @@ test('pings go to every address with their time-out, and their outcome reaches t
   ]);
 });
 
-test('new credentials are tried at once', () => {
-  const { keeper, calls, run } = createStage();
-  keeper.start();
-  calls[0]?.settle({ kind: 'unauthorised', status: 401, detail: 'no' });
-  run(10_000);
-  expect(calls).toHaveLength(1);
-  keeper.credentialsChanged();
-  expect(calls).toHaveLength(2);
-});
-
 describe('the stop', () => {
   test('that is asked for twice is one stop, resolves with what is left, and then hears nothing any more', async () => {
     const { keeper, calls, pings, notices, run, timeline } = armed();
