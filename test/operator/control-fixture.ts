@@ -76,10 +76,11 @@ export function addressOf(text: string): ListenAddress {
 export async function start(
   spy: ReturnType<typeof createSpy>,
   listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
-  token: () => string | null = () => null,
+  token: string | null = null,
   access: 'owner' | 'group' = 'owner',
 ): ReturnType<typeof startControl> {
-  const control = await startControl({ listen: listen.map(addressOf), access, token, sources: spy.sources });
+  const options = { access, token: () => token, sources: spy.sources };
+  const control = await startControl({ ...options, listen: listen.map(addressOf) });
   onTestFinished(control.close);
   return control;
 }
@@ -88,7 +89,7 @@ export async function start(
 export async function open(
   changes: Partial<ControlSources> = {},
   listen?: string,
-  token: () => string | null = () => null,
+  token: string | null = null,
 ) {
   const spy = createSpy(changes);
   const { addresses, close } = await start(spy, listen === undefined ? undefined : [listen], token);

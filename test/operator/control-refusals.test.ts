@@ -127,7 +127,7 @@ describe('lets in', () => {
     ['whoever has the token', TCP, TOKEN, HOSTS, { authorization: `bearer ${latin(TOKEN)}` }],
     ['from another host whoever has the token', EVERYWHERE_ELSE, TOKEN, ['killswitchd:17478'], bearer(TOKEN)],
   ])('%s', async (_, listen, token, hosts, headers) => {
-    const { ask } = await open({}, listen, () => token);
+    const { ask } = await open({}, listen, token);
     for (const host of hosts)
       expect((await ask('/v1/trip', { headers: { host, ...headers } })).status, host).toBe(200);
   });
@@ -148,7 +148,7 @@ test.each<[string, string, string | null]>([
   ['from another host without the very token', EVERYWHERE_ELSE, TOKEN],
   ['from another host where no token is configured', EVERYWHERE_ELSE, null],
 ])('nobody is let in %s, and no token is repeated', async (_, listen, token) => {
-  const { ask, calls } = await open({}, listen, () => token);
+  const { ask, calls } = await open({}, listen, token);
   for (const headers of [...NONE, BASIC, ...WRONG])
     for (const path of ['/v1/trip', '/v1/nothing']) {
       const authorization = headers.authorization ?? '';

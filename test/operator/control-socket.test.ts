@@ -66,7 +66,7 @@ describe('the socket file', () => {
       setUmask(umask);
       const folder = openFolder();
       const path = join(folder, 'control.sock');
-      const control = await start(createSpy(), [`unix:${path}`], () => null, access);
+      const control = await start(createSpy(), [`unix:${path}`], null, access);
       expect(control.addresses).toEqual([`unix:${path}`]);
       const { mode: found, gid } = fs.lstatSync(path);
       expect([(found & 0o777).toString(8), gid]).toEqual([mode, process.getgid?.()]);

@@ -227,7 +227,7 @@ describe('who sent a command and why', () => {
   test('names the group that may use the socket, and over HTTP the address that it came from', async () => {
     const spy = createSpy();
     const socket = `unix:${join(makeFolder(), 'control.sock')}`;
-    const control = await start(spy, [socket, TCP], () => 'token', 'group');
+    const control = await start(spy, [socket, TCP], 'token', 'group');
     await asker(control.addresses[0])('/v1/arm');
     await asker(control.addresses[1])('/v1/arm', { headers: { authorization: 'Bearer token' } });
     expect(spy.commands[0]?.via).toBe(`${socket}, open to uid ${uid} and group ${gid}`);

@@ -98,7 +98,7 @@ describe('300 connections that come back as soon as they are closed, of whoever'
     ['shows a wrong token and no body', `${BEAT}host: x\r\n${WRONG}content-length: 9\r\n\r\n`, 500],
     ['expects what there is not', `${BEAT}host: x\r\nexpect: it\r\n${WRONG}\r\n`, 500],
   ])('%s, keep no beat with the token from the control listener', async (_, said, forMs) => {
-    const { address = '', refused } = await open({ bots: () => ['main'] }, '0.0.0.0:0', () => 'right');
+    const { address = '', refused } = await open({ bots: () => ['main'] }, '0.0.0.0:0', 'right');
     besiege(address, said);
     const headers = { authorization: 'Bearer right' };
     const beat = () => asker(address)('/v1/beat', { headers });
