@@ -16,8 +16,6 @@ interface Options {
   readonly observe: Observer;
 }
 
-type Finish = (left: readonly LeftArmed[]) => void;
-
 /**
  * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
  * renewal is written in the same synchronous turn in which the core allowed it.
@@ -61,7 +59,7 @@ export function createKeeper(options: Options) {
 }
 
 /** Steps the core event by event, carries its effects out, and wakes it when it asked to be woken. */
-function createLoop(options: Options, state: CoreState, finish: Finish) {
+function createLoop(options: Options, state: CoreState, finish: (left: readonly LeftArmed[]) => void) {
   const { clock } = options;
   const queue: CoreEvent[] = [];
   const turned = new Set<() => void>();
@@ -120,21 +118,20 @@ function createEffectRunner(
   options: Options,
   state: CoreState,
   feed: (event: CoreEvent) => void,
-  finish: Finish,
+  finish: (left: readonly LeftArmed[]) => void,
 ) {
   const { clock, exchange, observe } = options;
   /** How to give up each request that is on its way. */
   const underWay = new Map<number, Cancel>();
 
   function write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
-    underWay.set(attempt, () => {});
     const signed = () => noteSigned(state, attempt);
     const sync = { ...asked, signed, mayWrite: () => mayWrite(state, attempt, clock.now()) };
     const abort = exchange.sync(sync, (outcome) => {
       underWay.delete(attempt);
       feed({ kind: 'settled', attempt, outcome });
     });
-    if (underWay.has(attempt)) underWay.set(attempt, abort);
+    underWay.set(attempt, abort);
   }
 
   return (effect: Effect): void => {

@@ -13,14 +13,8 @@ interface Call {
 
 const EPOCH = 1_700_000_000;
 
-/** A keeper whose exchange does nothing by itself, or what is given. */
-export function createStage(
-  options: SettingsOptions = {},
-  {
-    observe,
-    ...given
-  }: Partial<Pick<Exchange, 'sync'>> & { readonly observe?: (notice: Notice) => void } = {},
-) {
+/** A keeper whose exchange does nothing by itself. */
+export function createStage(options: SettingsOptions = {}, observe: (notice: Notice) => void = () => {}) {
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: EPOCH * 1000 });
   const calls: Call[] = [];
@@ -39,7 +33,6 @@ export function createStage(
       pings.push({ base, timeoutMs, settle });
       return () => {};
     },
-    ...given,
   };
   const keeper = createKeeper({
     settings: coreSettings(options),
@@ -47,7 +40,7 @@ export function createStage(
     exchange,
     observe(notice) {
       notices.push(notice);
-      observe?.(notice);
+      observe(notice);
     },
   });
   return {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { coreSettings } from './core/core-settings.ts';
-import { LOST } from './core/driver.ts';
 import { createStage } from './keeper-stage.ts';
 
 type Stage = ReturnType<typeof createStage>;
@@ -40,17 +39,15 @@ test('what happens while effects are carried out never enters the core twice, is
   const heard: string[] = [];
   const { keeper, run } = createStage(
     { markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } },
-    {
-      observe: (notice) => {
-        depth += 1;
-        depths.push(depth);
-        if (notice.kind === 'bot') heard.push(`${notice.bot} ${notice.state}`);
-        if (notice.kind === 'bot' && notice.bot === 'one') {
-          keeper.hear('two', 'beat', 0);
-          keeper.hear('two', 'goodbye', 0);
-        }
-        depth -= 1;
-      },
+    (notice) => {
+      depth += 1;
+      depths.push(depth);
+      if (notice.kind === 'bot') heard.push(`${notice.bot} ${notice.state}`);
+      if (notice.kind === 'bot' && notice.bot === 'one') {
+        keeper.hear('two', 'beat', 0);
+        keeper.hear('two', 'goodbye', 0);
+      }
+      depth -= 1;
     },
   );
   let turns = 0;
@@ -203,7 +200,7 @@ test('an error in a step ends the process, and is not left to whoever told the k
   const observe = ({ kind }: { readonly kind: string }) => {
     if (kind === 'held') throw new Error('broken');
   };
-  const { keeper, run } = createStage({}, { observe });
+  const { keeper, run } = createStage({}, observe);
   keeper.start();
   expect(() => keeper.operate({ does: 'disarm', markets: null, forMs: 0 }, 0)).not.toThrow();
   expect(() => run(100)).toThrow('broken');
@@ -211,21 +208,6 @@ test('an error in a step ends the process, and is not left to whoever told the k
   const { monoMs } = keeper.state.now;
   run(10_000);
   expect(keeper.state.now.monoMs).toBe(monoMs);
-});
-
-test('an exchange that answers in the call itself ends no process', () => {
-  let asked = 0;
-  const sync: Parameters<typeof createStage>[1] = {
-    sync(_, settled) {
-      asked += 1;
-      settled(LOST);
-      return () => {};
-    },
-  };
-  const { keeper, run } = createStage({}, sync);
-  keeper.start();
-  run(5000);
-  expect(asked).toBeGreaterThan(3);
 });
 
 test('a second answer to one request keeps no other from being given up', () => {
