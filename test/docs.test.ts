@@ -20,7 +20,7 @@ import { ask, commandNames, helpOf } from './docs/program.ts';
 import { checkConfig } from './docs/promise-table.ts';
 import { CONFIG_KEYS, KEY_RISKS } from './docs/schema-tables.ts';
 import { telemetryTables } from './docs/telemetry-tables.ts';
-import { asker, createSpy, messageOf, start as startControl } from './operator/control-fixture.ts';
+import { asker, createSpy, start as startControl } from './operator/control-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
 import { ask as askWeb, clock, start as startWeb } from './operator/web-fixture.ts';
 import { INVARIANTS } from './simulation/court.ts';
@@ -185,7 +185,7 @@ describe('docs/http.md', () => {
 
   it('lists every endpoint of the control listener with its method, and no other', async () => {
     const ask = await askControl();
-    const [, allowed = ''] = /allowed: ([^;]*)/.exec(messageOf(await ask('/nothing-like-it'))) ?? [];
+    const [, allowed = ''] = /allowed: ([^;]*)/.exec((await ask('/nothing-like-it')).message) ?? [];
     const rows = [...section.matchAll(/^\| `(GET|POST) (\/v1\/[a-z-]+)` +\|/gm)];
     expect(rows.map(([, , path = '']) => path).toSorted()).toEqual(allowed.split(', ').toSorted());
     for (const [, method = '', path = ''] of rows)

@@ -7,7 +7,7 @@ import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
 import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
-import { asker as askerOf, type Reply } from '../process/control.ts';
+import { asker as askerOf } from '../process/control.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 export const clock = createSystemClock();
@@ -94,7 +94,7 @@ export async function open(
   const spy = createSpy(changes);
   const { addresses, close } = await start(spy, listen === undefined ? undefined : [listen], token);
   const address = addresses[0]?.replace('0.0.0.0', '127.0.0.1');
-  return { ...spy, spy, address, ask: asker(address), close };
+  return { ...spy, address, ask: asker(address), close };
 }
 
 /** Asks the listener at this address over one connection, with POST unless told otherwise. */
@@ -129,5 +129,3 @@ export function say(address: string | undefined, bytes: string | Uint8Array, end
   if (end) socket.end();
   return heardOf(socket);
 }
-
-export const messageOf = ({ message }: Reply) => message;
