@@ -209,14 +209,3 @@ test('an error in a step ends the process, and is not left to whoever told the k
   run(10_000);
   expect(keeper.state.now.monoMs).toBe(monoMs);
 });
-
-test('a second answer to one request keeps no other from being given up', () => {
-  const { keeper, calls, apply, run } = createStage({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' });
-  keeper.start();
-  const [first] = calls;
-  apply(first);
-  expect(calls).toHaveLength(2);
-  apply(first);
-  run(11_000);
-  expect(calls[1]?.aborted).toBe(true);
-});
