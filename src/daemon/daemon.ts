@@ -12,7 +12,7 @@ import { isWell } from '../operator/health.ts';
 import { LEAST_CONNECTIONS } from '../operator/listen.ts';
 import { startWeb } from '../operator/web.ts';
 import type { Cancel, Clock, Evidence } from '../ports.ts';
-import type { Log, Write } from '../telemetry/log.ts';
+import type { Log, LogOptions } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
 import { within } from '../util/pace.ts';
@@ -22,14 +22,12 @@ import { createInForce, createReloading, type ReloadOptions, type Running } from
 import { createTelemetry, introduce } from './telemetry.ts';
 import { openHttpProber } from './url-requests.ts';
 
-export interface DaemonOptions extends ReloadOptions {
+export interface DaemonOptions extends ReloadOptions, Pick<LogOptions, 'terminal' | 'write'> {
   readonly nodeVersion: string;
   /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
   /** For `exec`, whose bot is a child of this process and ends before the timers do: how the child is looked at. */
   readonly lookAtChild?: LookAtProcess;
-  readonly terminal?: boolean;
-  readonly write?: Write;
 }
 
 export type Daemon = Awaited<ReturnType<typeof startDaemon>>;
