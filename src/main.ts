@@ -33,8 +33,6 @@ process.on('exit', beforeExit);
 
 /** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
 const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
-/** How long the end waits for that work, such as the last write of the log. What takes longer hangs. */
-const PATIENCE = { clock, withinMs: 200, everyMs: 5 };
 
 let isEnding = false;
 /** The first code counts. A signal that comes while the end waits finds its listener, and changes nothing. */
@@ -43,7 +41,8 @@ function exitNow(code: number): void {
   isEnding = true;
   beforeExit();
   const isIdle = () => !process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name));
-  void waitUntil(PATIENCE, isIdle).then((hasEnded) => {
+  // For the last write of the log, for example. What takes longer hangs.
+  void waitUntil({ clock, withinMs: 200, everyMs: 5 }, isIdle).then((hasEnded) => {
     if (!hasEnded) replaceProcess(code);
     process.exit(code);
   });
