@@ -1,26 +1,9 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { type FlagName, type Flags, SETTINGS } from '../config/environment.ts';
+import { type Flags, SETTINGS } from '../config/environment.ts';
 import { type Load, loadConfig } from '../config/load.ts';
 import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
 import { offer } from './flags.ts';
-
-/** The placeholder and the help text of each flag. Variable, allowed values and checks come from the settings. */
-const WORDS: Readonly<Record<FlagName, readonly [given: string, description: string]>> = {
-  config: ['file', 'configuration file, YAML or JSON'],
-  markets: ['list', 'markets as MARKET[:SECONDS[:TYPE+TYPE]],... instead of those of the file; repeatable'],
-  timeoutSeconds: ['seconds', 'timeout of markets that give none'],
-  shard: [
-    'i/n',
-    'guard the markets of shard I of N only, counted from 0; I may be the name of a StatefulSet pod',
-  ],
-  livenessMode: ['mode', 'how the daemon knows that the bot lives'],
-  shutdownPolicy: ['policy', 'what a stop does with the timers'],
-  webListen: ['host:port', 'address of status page, health and metrics; repeatable'],
-  controlListen: ['address', 'unix:/PATH or HOST:PORT, where bots and commands reach the daemon; repeatable'],
-  logLevel: ['level', 'the least important lines that are written'],
-  logFormat: ['format', 'how the lines of the log are written'],
-};
 
 /** The flags that `run`, `exec` and `check-config` share. Their values are checked with the rest of the configuration. */
 export function addConfigFlags(command: Command): Command {
@@ -32,8 +15,7 @@ export function addConfigFlags(command: Command): Command {
   };
   for (const { flag, list, node, variable } of SETTINGS) {
     if (flag === null) continue;
-    const [given, description] = WORDS[flag.key];
-    const option = new Option(`${flag.name} <${given}>`, `${description} (${variable})`);
+    const option = new Option(`${flag.name} <${flag.placeholder}>`, `${flag.help} (${variable})`);
     if (list) option.argParser(collect);
     if (flag.key === 'config') option.argParser(takeOnce);
     command.addOption(offer(option, (node.enum ?? []).map(String)));

@@ -14,24 +14,14 @@ import { FileSchema, joined, published, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
-/** What the command line may say about the configuration, as it was written. Each list may be given in parts. */
+/** What the command line says about the configuration, as it was written. */
 export interface Flags {
   readonly config?: string | undefined;
-  readonly markets?: readonly string[] | undefined;
-  readonly timeoutSeconds?: string | undefined;
-  readonly shard?: string | undefined;
-  readonly livenessMode?: string | undefined;
-  readonly shutdownPolicy?: string | undefined;
-  readonly webListen?: readonly string[] | undefined;
-  readonly controlListen?: readonly string[] | undefined;
-  readonly logLevel?: string | undefined;
-  readonly logFormat?: string | undefined;
   /** The daemon brings its own exchange: base address, key and secret may be missing. */
   readonly embeddedExchange?: boolean | undefined;
+  /** The other flags of `SETTINGS`. A list may be given in parts. */
+  readonly [key: string]: unknown;
 }
-
-/** The flags that say the same as a variable. */
-export type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
 
 /** One thing that a variable, and often a flag, can say instead of the file. */
 export interface Setting {
@@ -39,7 +29,8 @@ export interface Setting {
   readonly node: SchemaNode;
   /** The key of the file that it replaces; null where there is none. */
   readonly path: readonly string[] | null;
-  readonly flag: { readonly name: string; readonly key: FlagName } | null;
+  /** The flag that says the same: its name, what commander calls its value, and how help shows it. */
+  readonly flag: Readonly<Record<'name' | 'key' | 'placeholder' | 'help', string>> | null;
   /** The value as the file would have it. */
   readonly read: (value: unknown) => Checked<unknown>;
   /** Positions in a list may be named in a message. */
@@ -48,8 +39,7 @@ export interface Setting {
 
 const PREFIX = 'KILLSWITCHD_';
 
-/** `flag`: the flag of the same name says the same. */
-type More = Partial<Pick<Setting, 'read' | 'list'>> & { readonly flag?: true };
+type More = Partial<Pick<Setting, 'read' | 'list'>> & { readonly flag?: [placeholder: string, help: string] };
 
 /** A variable for a key of the file, or for none. Its rule is that of the key. */
 function setting(name: string, key: string | null, { read = ok, list = false, flag }: More = {}): Setting {
@@ -57,8 +47,8 @@ function setting(name: string, key: string | null, { read = ok, list = false, fl
   const node = path?.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema) ?? {};
   const word = name.toLowerCase().replaceAll('_', '-');
   const camel = word.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
-  const known = { name: `--${word}`, key: camel as FlagName };
-  return { variable: `${PREFIX}${name}`, node, path, flag: flag ? known : null, read, list };
+  const named = flag && { name: `--${word}`, key: camel, placeholder: flag[0], help: flag[1] };
+  return { variable: `${PREFIX}${name}`, node, path, flag: named ?? null, read, list };
 }
 
 /** The same with a rule of its own: any text, such as the example. The template says what it is for. */
@@ -108,7 +98,9 @@ const SOCKET = 'unix:/run/killswitchd/control.sock';
 
 /** Every variable, in the order of the messages. */
 export const SETTINGS: readonly Setting[] = [
-  text('CONFIG', null, '/etc/killswitchd/killswitchd.yaml', { flag: true })`
+  text('CONFIG', null, '/etc/killswitchd/killswitchd.yaml', {
+    flag: ['file', 'configuration file, YAML or JSON'],
+  })`
     Name of the configuration file.`,
   text('API_KEY', null, 'an-api-key')`
     API key. Rather use the form with _FILE.`,
@@ -126,33 +118,49 @@ export const SETTINGS: readonly Setting[] = [
   text('BASE_URL', 'exchange.baseUrls', 'https://exchange.example', { read: (value) => ok([value]) })`
     Base address; instead of exchange.baseUrls.`,
   text('MARKETS', 'markets', 'BTC_USDT:60:spot+margin,ETH_USDT', {
-    flag: true,
+    flag: ['list', 'markets as MARKET[:SECONDS[:TYPE+TYPE]],... instead of those of the file; repeatable'],
     list: true,
     read: (value) => ok(split(value).map(readMarket)),
   })`
     Markets as MARKET[:SECONDS[:TYPE+TYPE]], separated by commas; instead of all markets of the file. Empty SECONDS take
     the default.`,
-  setting('TIMEOUT_SECONDS', 'defaults.timeoutSeconds', { flag: true }),
-  setting('LIVENESS_MODE', 'liveness.mode', { flag: true }),
+  setting('TIMEOUT_SECONDS', 'defaults.timeoutSeconds', {
+    flag: ['seconds', 'timeout of markets that give none'],
+  }),
+  setting('LIVENESS_MODE', 'liveness.mode', { flag: ['mode', 'how the daemon knows that the bot lives'] }),
   setting('LIVENESS_FILE', 'liveness.file'),
   setting('LIVENESS_URL', 'liveness.url'),
-  text('SHARD', 'shard', '2/4', { flag: true, read: readShard })`
+  text('SHARD', 'shard', '2/4', {
+    flag: [
+      'i/n',
+      'guard the markets of shard I of N only, counted from 0; I may be the name of a StatefulSet pod',
+    ],
+    read: readShard,
+  })`
     Which shard of how many, I/N, counted from 0; I may be the name of a StatefulSet pod. Instead of shard.index and
     shard.count.`,
   text('SHARD_INDEX', 'shard.index', 'killswitchd-2', { read: readOrdinal })`
     Which shard this daemon is, counted from 0, or the name of a StatefulSet pod, which ends in it.`,
   setting('SHARD_COUNT', 'shard.count'),
-  setting('SHUTDOWN_POLICY', 'shutdown.policy', { flag: true }),
-  text('WEB_LISTEN', 'web.listen', '0.0.0.0:17477', { flag: true, list: true, read: readList })`
+  setting('SHUTDOWN_POLICY', 'shutdown.policy', { flag: ['policy', 'what a stop does with the timers'] }),
+  text('WEB_LISTEN', 'web.listen', '0.0.0.0:17477', {
+    flag: ['host:port', 'address of status page, health and metrics; repeatable'],
+    list: true,
+    read: readList,
+  })`
     Addresses of the web listener, separated by commas.`,
-  text('CONTROL_LISTEN', 'control.listen', SOCKET, { flag: true, list: true, read: readList })`
+  text('CONTROL_LISTEN', 'control.listen', SOCKET, {
+    flag: ['address', 'unix:/PATH or HOST:PORT, where bots and commands reach the daemon; repeatable'],
+    list: true,
+    read: readList,
+  })`
     Addresses of the control listener, separated by commas.`,
   setting('CONTROL_ACCESS', 'control.access'),
   setting('CONTROL_TOKEN_FILE', 'control.tokenFile'),
   setting('NOTIFY_URL_FILE', 'notify.urlFile'),
   setting('NOTIFY_PING_URL_FILE', 'notify.pingUrlFile'),
-  setting('LOG_LEVEL', 'log.level', { flag: true }),
-  setting('LOG_FORMAT', 'log.format', { flag: true }),
+  setting('LOG_LEVEL', 'log.level', { flag: ['level', 'the least important lines that are written'] }),
+  setting('LOG_FORMAT', 'log.format', { flag: ['format', 'how the lines of the log are written'] }),
   text('CONTROL', null, SOCKET)`
     Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read
     it.`,
