@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import type { ListenAddress } from '../ports.ts';
-import { MARKET_PATTERN, nearestMarket, suggest } from '../util/nearest.ts';
+import { suggest } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import {
   BOT_PLACE,
@@ -12,7 +12,7 @@ import {
   refuseCadence,
 } from './config.ts';
 import { type Checked, describe, firstOf, ok, type Path, wrong } from './problem.ts';
-import { BOT_PATTERN, DEFAULT_BOT, LIVENESS_MODES, type LivenessMode, type Values } from './schema.ts';
+import { DEFAULT_BOT, LIVENESS_MODES, type LivenessMode, type Values } from './schema.ts';
 import type { Report } from './validate.ts';
 
 /** The commands that keep timers armed. `exec` starts the bot itself. */
@@ -46,9 +46,8 @@ const BASES_ARE_MISSING =
   'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL';
 const MARKETS_ARE_MISSING =
   'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS';
-const BOT_IS_WRONG = 'allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone';
 
-/** All markets with what they inherit; where some are wrong, those that have a name and a right bot. */
+/** All markets with what they inherit; where some are wrong, those that have a name. */
 function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Report): MarketConfig[] {
   if (markets === null) report.missing('markets', MARKETS_ARE_MISSING);
   const fleet: MarketConfig[] = [];
@@ -56,39 +55,22 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
   // What was wrong was taken out: such an entry, or such a value of a market, is undefined.
   const entries: readonly (string | Partial<MarketConfig> | undefined)[] = markets ?? [];
   entries.forEach((entry, index) => {
-    if (entry === undefined) return;
-    const own: Partial<MarketConfig> = typeof entry === 'string' ? { market: entry } : entry;
     const at: Path = ['markets', index];
-    const path = typeof entry === 'string' ? at : [...at, 'market'];
-    // A wrong name was reported already.
-    const { market = null, bot = DEFAULT_BOT } = own;
-    const botIsRight = new RegExp(BOT_PATTERN).test(bot);
-    if (!botIsRight) report.wrong([...at, 'bot'], `found ${describe(bot)}; ${BOT_IS_WRONG}`);
-    if (market === null) return;
+    const isName = typeof entry === 'string';
+    const own: Partial<MarketConfig> = isName ? { market: entry } : (entry ?? {});
+    const { market, bot = DEFAULT_BOT } = own;
+    if (market === undefined) return;
     const { timeoutSeconds, types, renewEverySeconds } = { ...defaults, ...own };
-    if (botIsRight) fleet.push({ market, timeoutSeconds, types, renewEverySeconds, bot });
+    fleet.push({ market, timeoutSeconds, types, renewEverySeconds, bot });
     const first = firstAt.get(market);
-    if (!new RegExp(MARKET_PATTERN).test(market)) report.wrong(path, refuseMarket(market));
-    else if (first === undefined) firstAt.set(market, at);
-    else {
-      const text = `found ${describe(market)} a second time after ${report.labelOf(first)}; allowed: each market once`;
-      report.wrong(path, text);
-    }
+    if (first === undefined) return void firstAt.set(market, at);
+    const text = `found ${describe(market)} a second time after ${report.labelOf(first)}; allowed: each market once`;
+    report.wrong(isName ? at : [...at, 'market'], text);
   });
   const deciding = ['markets', 'defaults', 'shard', 'exchange.budgetShare'];
-  const areRight = [fleet.length, firstAt.size].every((count) => count === entries.length);
-  if (!areRight || deciding.some(report.isMistaken)) return fleet;
+  if (firstAt.size < entries.length || deciding.some(report.isMistaken)) return fleet;
   for (const text of refuseCadence(exchange, shard, fleet)) report.wrong('markets', text);
   return fleet;
-}
-
-function refuseMarket(market: string): string {
-  const variable = market.includes(':') ? ', or MARKET[:SECONDS[:TYPE+TYPE]] in a variable or flag' : '';
-  const allowed = `allowed: BASE_QUOTE in upper-case letters and digits${variable}`;
-  const [, name, seconds] = /^([A-Z0-9]+_[A-Z0-9]+):(\d+)$/.exec(market) ?? [];
-  const meant =
-    name === undefined ? nearestMarket(market) : `{ market: ${name}, timeoutSeconds: ${seconds} }`;
-  return `found ${describe(market)}; ${allowed}${suggest(meant)}`;
 }
 
 /** Checks each entry of a list of addresses, and that none stands there twice, or in `taken` already. */

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import envSchema from 'env-schema';
-import { nearest, suggest } from '../util/nearest.ts';
+import { MARKET_PATTERN, nearest, nearestMarket, suggest } from '../util/nearest.ts';
 import { isRecord } from '../util/text.ts';
 import {
   describe,
@@ -15,14 +15,14 @@ import {
   suggestInstead,
   type Tree,
 } from './problem.ts';
-import { FileSchema, type SchemaNode, type Values } from './schema.ts';
+import { BOT_PATTERN, FileSchema, type SchemaNode, type Values } from './schema.ts';
 
 type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
 /**
  * Checks values against a schema, and says all that is wrong. Variables, whose names begin with `prefix`, are checked by
- * env-schema: numbers may be written as text. In a file, without a prefix, `"60"` is a mistake. Violations of `pattern`
- * are left to the checks of meaning. The values come back without what is wrong: keys deleted, list entries undefined.
+ * env-schema: numbers may be written as text. In a file, without a prefix, `"60"` is a mistake. The values
+ * come back without what is wrong: keys deleted, list entries undefined.
  */
 export function validate(values: Tree, schema: object, prefix = '') {
   const first = check(values, schema, prefix);
@@ -70,8 +70,10 @@ function explain(
   const path = readPointer(instancePath);
   const at = (step: string | number, text: string): Mistake => ({ path: [...path, step], text });
   switch (keyword) {
-    case 'pattern':
-      return null;
+    case 'pattern': {
+      const refuse = PATTERNS[node.pattern ?? ''];
+      return refuse === undefined ? null : { path, text: `found ${describe(data)}; ${refuse(String(data))}` };
+    }
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
       return { ...at(name, isTold ? explainUnknown(name, node, prefix) : 'unknown key'), keyOnly: true };
@@ -89,6 +91,19 @@ function explain(
       return { path, text: `found ${describe(data)}; allowed: ${describeAllowed(node)}${instead}` };
     }
   }
+}
+
+/** What is allowed by a pattern. One that is not here is explained by the checks of meaning. */
+const PATTERNS: Readonly<Record<string, (found: string) => string>> = {
+  [BOT_PATTERN]: () => 'allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone',
+  [MARKET_PATTERN]: allowMarket,
+};
+
+function allowMarket(found: string): string {
+  const variable = found.includes(':') ? ', or MARKET[:SECONDS[:TYPE+TYPE]] in a variable or flag' : '';
+  const [, name, seconds] = /^([A-Z0-9]+_[A-Z0-9]+):(\d+)$/.exec(found) ?? [];
+  const meant = name === undefined ? nearestMarket(found) : `{ market: ${name}, timeoutSeconds: ${seconds} }`;
+  return `allowed: BASE_QUOTE in upper-case letters and digits${variable}${suggest(meant)}`;
 }
 
 function explainUnknown(name: string, node: SchemaNode, prefix: string): string {
