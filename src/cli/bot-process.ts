@@ -1,15 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readdirSync,
-  readSync,
-  statSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
 import type { Daemon } from '../daemon/daemon.ts';
@@ -42,17 +33,17 @@ export function findObstacle(program: string, path: string | undefined) {
   const isPath = program.includes('/');
   if (path === undefined && !isPath) return null;
   const there = placesOf(program, path);
-  const mayRun = (place: string) => tryOr(() => accessSync(place, constants.X_OK) === undefined, false);
+  const mayRun = (place: string) => tryOr(() => fs.accessSync(place, fs.constants.X_OK) === undefined, false);
   const runnable = there.filter(mayRun);
-  const [missing, ...others] = runnable.map((place) => missingInterpreter(place, path));
+  const missing = runnable.map((place) => missingInterpreter(place, path));
   // The system goes on to the next place where an interpreter is not there.
-  if (missing === null || others.includes(null)) return null;
-  if (missing !== undefined)
-    return cannotStart(NOT_FOUND, `the first line of ${runnable[0]} names ${missing}, which is not there`);
+  if (missing.includes(null)) return null;
+  if (missing.length > 0)
+    return cannotStart(NOT_FOUND, `the first line of ${runnable[0]} names ${missing[0]}, which is not there`);
   const [found] = there;
   if (found !== undefined) return cannotStart(CANNOT_RUN, `${found} may not be executed by this user`);
   if (!isPath) return cannotStart(NOT_FOUND, `there is no ${program} in PATH`);
-  if (!existsSync(program)) return cannotStart(NOT_FOUND, `there is no file ${program}`);
+  if (!fs.existsSync(program)) return cannotStart(NOT_FOUND, `there is no file ${program}`);
   return cannotStart(CANNOT_RUN, `${program} is not a file`);
 }
 
@@ -61,7 +52,7 @@ function placesOf(program: string, path = ''): string[] {
   // An empty folder in PATH is the current one, and so does `join` have it.
   const inPath = path.split(delimiter).map((folder) => join(folder, program));
   const places = program.includes('/') ? [program] : inPath;
-  return places.filter((place) => tryOr(() => statSync(place).isFile(), false));
+  return places.filter((place) => tryOr(() => fs.statSync(place).isFile(), false));
 }
 
 /** The system reads no more of a first line. */
@@ -75,18 +66,18 @@ function missingInterpreter(program: string, path: string | undefined): string |
   const [, interpreter, name] = FIRST_LINE.exec(tryOr(() => beginningOf(program), '')) ?? [];
   if (interpreter === undefined) return null;
   const show = (missing: string) => missing.replace(/\r$/, ' and a carriage return');
-  if (!existsSync(interpreter)) return show(interpreter);
+  if (!fs.existsSync(interpreter)) return show(interpreter);
   if (basename(interpreter) !== 'env' || name === undefined || path === undefined) return null;
   return placesOf(name, path).length === 0 ? show(name) : null;
 }
 
 function beginningOf(file: string): string {
-  const descriptor = openSync(file, 'r');
+  const descriptor = fs.openSync(file, 'r');
   try {
     const bytes = Buffer.alloc(FIRST_LINE_BYTES);
-    return bytes.toString('utf8', 0, readSync(descriptor, bytes));
+    return bytes.toString('utf8', 0, fs.readSync(descriptor, bytes));
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
@@ -189,7 +180,7 @@ export async function endRest(bot: BotProcess, clock: Clock, logger: Log['logger
 
 /** The processes that run in this session, each with its group; none where there is no /proc to tell. */
 function membersOf(session: number): { readonly pid: number; readonly group: number }[] {
-  return tryOr(() => readdirSync('/proc'), []).flatMap((name) => {
+  return tryOr(() => fs.readdirSync('/proc'), []).flatMap((name) => {
     const pid = Number(name);
     const seen = pid > 0 ? readProc(pid) : null;
     return seen?.session === session && !GONE.has(seen.state) ? [{ pid, group: seen.group }] : [];

@@ -1,19 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import {
-  type Alias,
-  type Document,
-  isAlias,
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseDocument,
-  visit,
-  type YAMLError,
-} from 'yaml';
+import * as yaml from 'yaml';
 import { isRecord } from '../util/text.ts';
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
 import { type LookAt, lookNow } from './secrets.ts';
@@ -51,8 +37,8 @@ export function readConfigFile(name: string, lookAt: LookAt = lookNow): ConfigFi
 }
 
 function parse(name: string, text: string): ConfigFile {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, {
+  const lineCounter = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, {
     lineCounter,
     prettyErrors: false,
     logLevel: 'error',
@@ -143,24 +129,24 @@ function excerptOf(text: string, line: number, before: number, given: number | n
 }
 
 /** All aliases and keys in one pass: the library looks through the whole file, or map, for each. */
-function indexOf(document: Document.Parsed) {
-  const anchors = new Map<string, Node>();
+function indexOf(document: yaml.Document.Parsed) {
+  const anchors = new Map<string, yaml.Node>();
   /** What each alias stands for; undefined where that is nothing. */
-  const aliases = new Map<Alias, Node | undefined>();
+  const aliases = new Map<yaml.Alias, yaml.Node | undefined>();
   /** The first pair of each key. */
-  const pairs = new Map<unknown, ReadonlyMap<string, Pair>>();
+  const pairs = new Map<unknown, ReadonlyMap<string, yaml.Pair>>();
   /** Where keys stand that their map has twice. */
   const repeated: number[] = [];
-  visit(document, {
+  yaml.visit(document, {
     Alias(_key, alias) {
       aliases.set(alias, anchors.get(alias.source));
     },
     Value(_key, value) {
       if (value.anchor !== undefined) anchors.set(value.anchor, value);
-      if (!isMap(value)) return;
-      const byKey = new Map<string, Pair>();
+      if (!yaml.isMap(value)) return;
+      const byKey = new Map<string, yaml.Pair>();
       for (const pair of value.items) {
-        if (!isScalar<string | null>(pair.key)) continue;
+        if (!yaml.isScalar<string | null>(pair.key)) continue;
         const key = String(pair.key.value ?? '');
         if (byKey.has(key)) repeated.push(pair.key.range?.[0] ?? 0);
         else byKey.set(key, pair);
@@ -191,7 +177,7 @@ const HINTS: Readonly<Record<string, string>> = {
   'Plain value cannot start with': 'put the text into quotes',
 };
 
-function explainSyntax(error: YAMLError): string {
+function explainSyntax(error: yaml.YAMLError): string {
   if (error.message.includes('call stack')) return NESTED;
   if (error.code === 'MULTIPLE_DOCS') return 'found a second YAML document; allowed: one';
   const [first = ''] = error.message.split('\n');
@@ -200,19 +186,19 @@ function explainSyntax(error: YAMLError): string {
 }
 
 /** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
-function find(document: Document.Parsed, { aliases, pairs }: ReturnType<typeof indexOf>, path: Path) {
+function find(document: yaml.Document.Parsed, { aliases, pairs }: ReturnType<typeof indexOf>, path: Path) {
   let node: unknown = document.contents;
   let offset = document.contents?.range[0] ?? 0;
   let end = offset + 1;
   for (const step of path) {
-    if (isAlias(node)) node = aliases.get(node);
+    if (yaml.isAlias(node)) node = aliases.get(node);
     const pair = pairs.get(node)?.get(String(step));
-    node = isSeq(node) ? node.items[Number(step)] : pair?.value;
+    node = yaml.isSeq(node) ? node.items[Number(step)] : pair?.value;
     const own = pair?.key ?? node;
-    if (!isNode(own)) break;
+    if (!yaml.isNode(own)) break;
     offset = own.range?.[0] ?? offset;
     // A value is marked with its key; a section by its key alone.
-    end = (isScalar(node) ? node : own).range?.[1] ?? offset + 1;
+    end = (yaml.isScalar(node) ? node : own).range?.[1] ?? offset + 1;
   }
   return { offset, end };
 }
