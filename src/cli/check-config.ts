@@ -16,13 +16,14 @@ import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { findSources, printConfig } from '../config/print.ts';
 import { formatPath } from '../config/problem.ts';
 import { revealCredentials } from '../config/secrets.ts';
+import { layerOf } from '../config/validate.ts';
 import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { checkSocketPlace, listenError } from '../operator/listen.ts';
 import type { Clock, Exchange, ListenAddress, PingOutcome } from '../ports.ts';
-import { addConfigFlags, tellWrong } from './config-flags.ts';
+import { addConfigFlags, refuse } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, pause } from './edge.ts';
 import type { Given } from './flags.ts';
@@ -49,8 +50,7 @@ async function checkConfig(flags: CheckFlags, edge: Edge): Promise<void> {
   const asJson = flags.format === 'json';
   if (loaded.kind === 'invalid') {
     if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
-    tellWrong(edge, flags, loaded.shown());
-    throw new CommandError(EXIT.config);
+    return refuse(edge, flags, loaded.shown());
   }
   // With --format json the answers of the exchange go to standard error. Errors come last.
   const { config } = loaded;
@@ -227,17 +227,17 @@ async function checkLive(loaded: LoadedConfig, isAsked: boolean, out: Edge['out'
 
 async function checkKeyAndMarkets(loaded: LoadedConfig, exchange: Exchange, clock: Clock, out: Edge['out']) {
   const { markets } = loaded.config;
-  const told = await ask(exchange, clock, NO_MARKET);
-  if (told.kind === 'unauthorised')
-    throw new CommandError(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
-  const carriedOut = `the exchange carried out what it must refuse: ${told.kind}`;
-  if (told.kind !== 'refused')
-    throw new CommandError(EXIT.unreachable, 'detail' in told ? told.detail : carriedOut);
+  const verdict = await ask(exchange, clock, NO_MARKET);
+  if (verdict.kind === 'unauthorised')
+    throw new CommandError(EXIT.refused, `the exchange refuses the key: ${verdict.detail}`);
+  const carriedOut = `the exchange carried out what it must refuse: ${verdict.kind}`;
+  if (verdict.kind !== 'refused')
+    throw new CommandError(EXIT.unreachable, 'detail' in verdict ? verdict.detail : carriedOut);
   out('Live: the exchange accepts the key.');
-  if (!tellsOfMarket(told)) return out('Live: the exchange does not say whether it knows a market.');
+  if (!namesMarket(verdict)) return out('Live: the exchange does not say whether it knows a market.');
   const unknown: string[] = [];
   for (const { market } of markets)
-    if (tellsOfMarket(await ask(exchange, clock, market)))
+    if (namesMarket(await ask(exchange, clock, market)))
       unknown.push(`${labelOf(market, loaded)}: the exchange does not know the market ${market}.`);
   if (unknown.length > 0) throw misconfigured(unknown.join('\n'));
   out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
@@ -246,7 +246,7 @@ async function checkKeyAndMarkets(loaded: LoadedConfig, exchange: Exchange, cloc
 function labelOf(market: string, loaded: LoadedConfig): string {
   const { fleet, file } = loaded.config;
   const path = ['markets', fleet.findIndex((one) => one.market === market)];
-  const isInFile = findSources(loaded).get(`${formatPath(path)}.market`) === 'file';
+  const isInFile = layerOf(loaded.layers, path)?.source === 'file';
   return file !== null && isInFile ? readConfigFile(file).place(path).label : formatPath(path);
 }
 
@@ -278,14 +278,14 @@ async function ask(exchange: Exchange, clock: Clock, market: string): Promise<Ve
     const { promise, resolve } = Promise.withResolvers<Verdict>();
     const giveUp = exchange.sync({ market, timeoutSeconds: 1, types, ...always }, resolve);
     const cancel = clock.after(ANSWERED_WITHIN_MS, giveUp);
-    const told = await promise;
+    const verdict = await promise;
     cancel();
-    if (told.kind !== 'nonce' || tries === MOST_TRIES) return told;
+    if (verdict.kind !== 'nonce' || tries === MOST_TRIES) return verdict;
     if (tries === SEARCH_TRIES) await pause(clock, NEXT_SECOND_MS);
   }
 }
 
 /** The exchange names all that is wrong with such a request: whether the market is among it. */
-function tellsOfMarket(told: Verdict): boolean {
-  return told.kind === 'refused' && (told.code === 31 || 'market' in (told.fields ?? {}));
+function namesMarket(verdict: Verdict): boolean {
+  return verdict.kind === 'refused' && (verdict.code === 31 || 'market' in (verdict.fields ?? {}));
 }

@@ -23,20 +23,19 @@ export function addConfigFlags(command: Command): Command {
   return command;
 }
 
-/** The configuration of a command, and how it is read again. Says what is wrong, and throws what ends with 78. */
+/** The configuration of a command, and how it is read again. */
 export function loadFor(edge: Edge, flags: Flags, command?: 'run' | 'exec') {
   const { env } = edge;
   const load: Load = (lookAt) => loadConfig({ env, flags, command, lookAt });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
-  tellWrong(edge, flags, loaded.shown());
-  throw new CommandError(EXIT.config);
+  return refuse(edge, flags, loaded.shown());
 }
 
 const USUAL_FILE = './killswitchd.yaml';
 
-/** Says what is wrong with a configuration. Where no file was named, that comes first: it is often all that is wrong. */
-export function tellWrong(edge: Edge, { config }: Flags, shown: readonly string[]): void {
+/** Says what is wrong, and throws what ends with 78. Where no file was named, that comes first: it is often all that is wrong. */
+export function refuse(edge: Edge, { config }: Flags, shown: readonly string[]): never {
   if (config === undefined && edge.env['KILLSWITCHD_CONFIG'] === undefined) {
     const advice = existsSync(USUAL_FILE)
       ? `${USUAL_FILE} lies here: write --config ${USUAL_FILE}`
@@ -44,4 +43,5 @@ export function tellWrong(edge: Edge, { config }: Flags, shown: readonly string[
     edge.err(`No configuration file is named; ${advice}.`);
   }
   for (const problem of shown) edge.err(problem);
+  throw new CommandError(EXIT.config);
 }

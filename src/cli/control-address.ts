@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { checkControlListen, checkWebListen } from '../config/meaning.ts';
 import { describe, wrong } from '../config/problem.ts';
+import { FileSchema } from '../config/schema.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
@@ -27,7 +28,7 @@ const USUAL_SOCKETS = '/run/killswitchd';
 const SOCKET_NAME = 'control.sock';
 const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
 /** The web listener of a daemon that is not told otherwise. */
-const USUAL_WEB: ListenAddress = { kind: 'tcp', text: '127.0.0.1:17477', host: '127.0.0.1', port: 17477 };
+const USUAL_WEB = valid('web.listen', checkWebListen(FileSchema.properties.web.properties.listen.default[0]));
 
 export function addControlFlags(command: Command): Command {
   const token = 'file with the token for a daemon at HOST:PORT (KILLSWITCHD_CONTROL_TOKEN_FILE)';

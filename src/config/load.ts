@@ -27,7 +27,7 @@ export interface LoadedConfig {
   /** Sentences about what is allowed and yet worth a thought. */
   readonly warnings: readonly string[];
   /** What each source says, the first of which wins key by key. */
-  readonly said: readonly Pick<Layer, 'source' | 'values'>[];
+  readonly layers: readonly Pick<Layer, 'source' | 'values'>[];
 }
 
 export type Loaded =
@@ -119,10 +119,10 @@ export function loadConfig({ env, flags, command = null, lookAt: look = lookNow 
     notify: { ...values.notify, url, pingUrl },
   };
   // Without the places: they would keep the parsed file.
-  const said = layers.map(({ source, values }) => ({ source, values }));
+  const sources = layers.map(({ source, values }) => ({ source, values }));
   const isWritten = (path: Path) => layerOf(layers, path)?.source !== 'default';
   const warnings = [...found.warnings, ...findWarnings(config, isWritten, command)];
-  return { kind: 'ok', config, contents, warnings, said };
+  return { kind: 'ok', config, contents, warnings, layers: sources };
 }
 
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */

@@ -26,9 +26,9 @@ function valuesOf(config: Config): Valued[] {
 }
 
 /** Which source each value came from. A market's inherited value has the source that its default has. */
-export function findSources({ config, said }: Pick<LoadedConfig, 'config' | 'said'>): Sources {
-  const sourceOf = (path: Path): Source => layerOf(said, path)?.source ?? 'default';
-  const markets = said.filter(({ source }) => source === sourceOf(['markets']));
+export function findSources({ config, layers }: Pick<LoadedConfig, 'config' | 'layers'>): Sources {
+  const sourceOf = (path: Path): Source => layerOf(layers, path)?.source ?? 'default';
+  const markets = layers.filter(({ source }) => source === sourceOf(['markets']));
   const sourceOfMarket = (path: Path, key: string | number): Source =>
     layerOf(markets, path)?.source ?? sourceOf(key === 'market' ? ['markets'] : ['defaults', key]);
   return new Map(
