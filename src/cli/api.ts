@@ -92,9 +92,11 @@ function readName(text: string | undefined): OperationName {
 }
 
 async function readArguments(name: OperationName, json: string, amountIn: string | undefined, edge: Edge) {
-  const text = json === '-' ? (await edge.input(MOST_BYTES))?.toString('utf8') : json;
+  const bytes = json === '-' ? await edge.input(MOST_BYTES) : Buffer.from(json);
   const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
-  if (text === undefined) throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
+  if (bytes === null) throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
+  // Skips a byte order mark, which some editors and shells write.
+  const text = new TextDecoder().decode(bytes);
   // Bytes that were no UTF-8 are lost by now, and may have been a part of an address.
   if (text.includes('\uFFFD')) throw misuse(`the arguments are not UTF-8 as a whole; ${allowed}`);
   const given = parse(text);

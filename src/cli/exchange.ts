@@ -186,7 +186,8 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
 
 function readJson(flag: string, file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    // Skips a byte order mark.
+    return JSON.parse(new TextDecoder().decode(readFileSync(file)));
   } catch (error) {
     // The message of a parser repeats a piece of the file, which may be a secret.
     const [, place] = /\((line \d+ column \d+)\)$/.exec(messageOf(error)) ?? [];

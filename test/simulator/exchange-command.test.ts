@@ -136,7 +136,7 @@ test('a newcomer finds orders of every type, which rest around the price at whic
 
 const SECRET = 'the-secret-of-shard-1';
 const shard = { key: 'shard-1', secret: SECRET };
-const runWith = (...keys: object[]) => run(['--keys', fileOf(JSON.stringify(keys))]);
+const runWith = (...keys: object[]) => run(['--keys', fileOf(`\uFEFF${JSON.stringify(keys)}`)]);
 
 test('more API keys come from a file, and each has nonces of its own and the account of the first', async () => {
   const { lines, arm, get } = await runWith(shard);
