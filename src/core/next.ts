@@ -3,6 +3,7 @@ import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise
 import {
   awakeMs,
   awakeSlackMs,
+  type BaseState,
   COALESCE_MS,
   type CoreState,
   type MarketState,
@@ -256,6 +257,11 @@ export function hasFailed(state: CoreState, market: MarketState): boolean {
 /** A request that is unanswered for this long may have met a black hole. */
 export function silentMs(state: CoreState): number {
   return Math.max(500, 8 * (state.answerMs ?? USUAL_ANSWER_MS));
+}
+
+/** Did the API itself answer over this address a moment ago? */
+export function isAnswering(state: CoreState, { lastAnswerMs }: BaseState): boolean {
+  return state.now.monoMs - lastAnswerMs < 2 * silentMs(state);
 }
 
 /** The earliest deadline that can still be met, also in the second of doubt, from now on; infinite where none can. */

@@ -13,6 +13,7 @@ import {
   FIRST_PROBE_GAP_MS,
   gapToKeyProbeMs,
   hurry,
+  isAnswering,
   schedule,
   silentMs,
   UNPROTECTED_GAP_MS,
@@ -401,8 +402,10 @@ function failedAt(state: CoreState, { base, at, market }: Attempt, detail: strin
   // Nor does a market that failed while others were answered: it is sick by itself.
   if ((market.cycleSinceMs ?? at.monoMs) < base.lastAnswerMs - silentMs(state)) return;
   base.failures += 1;
-  const several = state.markets.some((other) => other !== market && other.streak > 0);
-  if (base.failures >= FAILURES && several) beginOutage(state, base, detail, out);
+  // Nor do failures in a row while others are answered: a part of all requests fails, and each market goes on by itself.
+  if (base.failures < FAILURES || isAnswering(state, base)) return;
+  if (state.markets.some((other) => other !== market && other.streak > 0))
+    beginOutage(state, base, detail, out);
 }
 
 /**

@@ -170,7 +170,7 @@ export class BaseState {
   nextPingMs: number;
   /** Failures since the last answer of the API. */
   failures = 0;
-  lastAnswerMs: number;
+  lastAnswerMs = Number.NEGATIVE_INFINITY;
   /** When the request that ended the last outage was written. */
   provenMs = Number.NEGATIVE_INFINITY;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
@@ -180,7 +180,6 @@ export class BaseState {
     this.index = index;
     this.url = url;
     this.nextPingMs = monoMs;
-    this.lastAnswerMs = monoMs;
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
-import type { SettingsOptions } from './core-settings.ts';
+import { many, type SettingsOptions } from './core-settings.ts';
 import {
   armed,
   createDriver,
@@ -126,6 +126,17 @@ describe('no outage', () => {
 
   test('is a request that the daemon itself held back', () => {
     expect(began(three(failed('aborted', false)).driver)).toBe(0);
+  });
+
+  test('is a part of all requests that fails: the exchange answers the others', () => {
+    const driver = played({ markets: many(12, 10), nonce: 'window' }, 'live 5');
+    let requests = 0;
+    driver.live(20_000, 20, (write) => {
+      requests += 1;
+      if (requests % 5 < 2) driver.apply(write);
+      else driver.settle(write, HTTP_500);
+    });
+    expect(began(driver)).toBe(0);
   });
 
   test('is a market that fails alone, because another one failed before the last answer', () => {
