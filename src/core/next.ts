@@ -11,6 +11,7 @@ import {
   openWrites,
   periodOf,
   slackMs,
+  tokens,
   unansweredMs,
   type Write,
 } from './state.ts';
@@ -22,6 +23,10 @@ export const EARLY_MS = 1;
 export const MOST_OPEN = 3;
 /** Attempts for a market that has nothing left to save follow each other at this distance. */
 export const UNPROTECTED_GAP_MS = 500;
+/** An attempt without success is repeated after this part of the slack. */
+const RETRY_SHARE = 4;
+/** The same where others are answered. */
+const SHARE_IN_PART = 16;
 /** A refused market with nothing left to save is tried again rarely: exchanges lock keys that are refused too often. */
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
@@ -86,7 +91,8 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const arrivesInMs = opensConnection
     ? 1.5 * (state.answerMs ?? USUAL_ANSWER_MS)
     : travelMs(state) + EARLY_MS;
-  const retryMs = lastChanceMs(slackThenMs, retryGapMs(slackThenMs), arrivesInMs);
+  const share = failsInPart(state, market) ? SHARE_IN_PART : RETRY_SHARE;
+  const retryMs = lastChanceMs(slackThenMs, retryGapMs(slackThenMs, share), arrivesInMs);
   // Another address may be well: the first failure is no reason to wait.
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
   if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
@@ -104,6 +110,19 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   if (newest.status === 'confirmed') return cadenceMs;
   // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
   return Math.min(cadenceMs, Math.max(retryMs, 1.5 * answerTimeMs(state, market)));
+}
+
+/**
+ * Does the market fail while others are answered? Then most likely a part of all requests fails, and each further one may
+ * be the one that does not. What the exchange refuses, or throttles, is not tried more often, and half of the budget stays
+ * for others.
+ */
+function failsInPart(state: CoreState, market: MarketState): boolean {
+  const { staleNonces, refusal } = market;
+  const isRefused = staleNonces > 0 || refusal.count > 0 || state.key.refusal.count > 0;
+  const isScarce = state.cadenceFactor > 1 || tokens(state) * 2 < state.settings.budget.requests;
+  if (isRefused || isScarce || !hasFailed(state, market)) return false;
+  return state.bases.some((base) => isAnswering(state, base));
 }
 
 /** How long the market's next answer takes, by its own last ones; before it had any, by those of the fastest market. */
@@ -127,8 +146,8 @@ function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): num
  * The gap after an attempt without success: a quarter of the slack, so that attempts get denser as the deadline comes
  * near. Nobody knows when an outage ends, and of all gaps only the last one before the deadline costs time.
  */
-function retryGapMs(slackMs: number): number {
-  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
+function retryGapMs(slackMs: number, share = RETRY_SHARE): number {
+  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / share, SHORTEST_GAP_MS, 5000);
 }
 
 /**

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
+import { createRandom } from '../../src/simulator/random.ts';
 import { many } from '../core/core-settings.ts';
 import { BAD_KEY, gaps, HTTP_500, NO_MARKET, NOT_SENT } from '../core/driver.ts';
 import { type Bench, createBench, type Fate, started, TWO_ADDRESSES } from './bench.ts';
@@ -65,6 +66,19 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
     expect(bench.noticesOf('overdue')).toHaveLength(5);
     expect(bench.noticesOf('outage-began')).toHaveLength(1);
     expect(bench.noticesOf('outage-ended')).toHaveLength(1);
+  });
+
+  test('of three quarters of all requests, for a minute, costs few of twelve short timers', () => {
+    const markets = Array.from({ length: 12 }, (_, index) => `M${index}:${5 + index}`);
+    let fired = 0;
+    for (let seed = 1; seed <= 5; seed += 1) {
+      const random = createRandom(seed);
+      const bench = started({ markets, nonce: 'window' }, 10_000);
+      bench.rules.push(({ atMs }) => (atMs < 70_000 && random() < 0.75 ? fate : null));
+      bench.run(75_000);
+      fired += bench.book.fired.length;
+    }
+    expect(fired).toBeLessThanOrEqual(15);
   });
 
   test('has one request of each market, and from there one at a time, never two within its gap', () => {
