@@ -97,12 +97,10 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const addresses = state.settings.sameAccount ? state.bases.length : 1;
   if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
   if (streak > 0 || newest === undefined) return retryMs;
-  // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
-  const isShort = slackNowMs < settings.timeoutMs / 2;
   const soonestMs = Math.min(
     gapOnGridMs(state, market, periodOf(state, market)),
     gapToCertaintyMs(market),
-    isShort ? Math.max(1000, slackNowMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY,
+    shortTimerGapMs(market, slackNowMs),
   );
   // At most MOST_OPEN are open at once: those of a slow market are spread over its answer time, or over the timeout.
   const spreadMs = Math.min(answerTimeMs(state, market), settings.timeoutMs) / MOST_OPEN;
@@ -110,6 +108,12 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   if (newest.status === 'confirmed') return cadenceMs;
   // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
   return Math.min(cadenceMs, Math.max(retryMs, 1.5 * answerTimeMs(state, market)));
+}
+
+/** The longest gap where a timer is much shorter than asked for, or confirmed late: it still gets three attempts. */
+export function shortTimerGapMs({ settings }: MarketState, slackMs: number): number {
+  const isShort = slackMs < settings.timeoutMs / 2;
+  return isShort ? Math.max(1000, slackMs / LEAST_ATTEMPTS) : Number.POSITIVE_INFINITY;
 }
 
 /**

@@ -131,19 +131,24 @@ export function boundsOf(
   return { survivesMs, botDeathMs, daemonDeathMs };
 }
 
-/** The bounds as sentences with numbers: printed at start, in `check-config` and on the status page. */
+/**
+ * The bounds as sentences with numbers: printed at start, in `check-config` and on the status page. Where less is granted
+ * than asked for, less is survived; but the next timer may be as long as asked for.
+ */
 export function describePromise(
   settings: CoreSettings,
   market: MarketSettings,
   periodMs: number,
   answerMs: number = ASSUMED_ANSWER_MS,
+  grantedMs: number = market.timeoutMs,
 ): string[] {
   const bounds = boundsOf(settings, market.timeoutMs, periodMs, answerMs);
+  const { survivesMs } = boundsOf(settings, grantedMs, periodMs, answerMs);
   const what = market.types === null ? 'orders' : `${market.types.join(' and ')} orders`;
   return [
-    `${market.market}: renewed every ${seconds(periodMs)}, timer of ${seconds(market.timeoutMs)}.`,
-    bounds.survivesMs > 0
-      ? `An outage of the exchange shorter than ${seconds(bounds.survivesMs)} cancels nothing.`
+    `${market.market}: renewed every ${seconds(periodMs)}, timer of ${seconds(grantedMs)}.`,
+    survivesMs > 0
+      ? `An outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing.`
       : `Its renewals may come too late: its ${what} MAY BE CANCELLED without any outage.`,
     bounds.botDeathMs === null
       ? `Nobody watches the bot (liveness mode none): if it dies, its ${what} stay for as long as this daemon runs.`

@@ -1,7 +1,8 @@
 import type { OrderType, Policy, Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
+import { shortTimerGapMs } from './next.ts';
 import type { BotPhase, Hold } from './notice.ts';
-import { ASSUMED_ANSWER_MS, boundsOf, describePromise } from './promise.ts';
+import { ASSUMED_ANSWER_MS, boundsOf, describePromise, ROUNDING_MS } from './promise.ts';
 import {
   awakeMs,
   type CoreState,
@@ -12,7 +13,7 @@ import {
   periodOf,
   slackMs,
 } from './state.ts';
-import type { Instant } from './time.ts';
+import { clamp, type Instant } from './time.ts';
 
 export const MARKET_STATES = [
   'arming',
@@ -73,9 +74,16 @@ export class MarketView {
   get timeoutMs(): number {
     return this.#market.settings.timeoutMs;
   }
-  /** As it comes out: longer than planned where not all of them can be carried. */
+  /** The timer that the exchange grants, which may be shorter than what it is asked for. */
+  get grantedMs(): number {
+    const { server } = this.#market.belief;
+    if (server === null) return this.timeoutMs;
+    return clamp((server.cancellationTime - server.startTime) * 1000, 0, this.timeoutMs);
+  }
+  /** As it comes out: longer than planned where not all of them can be carried, shorter where less is granted than asked for. */
   get periodMs(): number {
-    return periodOf(this.#state, this.#market) * this.#state.overload;
+    const periodMs = periodOf(this.#state, this.#market) * this.#state.overload;
+    return Math.min(periodMs, shortTimerGapMs(this.#market, this.grantedMs - ROUNDING_MS));
   }
   get #answerMs(): number {
     return Math.max(ASSUMED_ANSWER_MS, this.#market.answerMs ?? 0);
@@ -83,11 +91,12 @@ export class MarketView {
   /** Longest outage of the exchange that cancels nothing. Nothing is promised of what nobody renews. */
   get survivesMs(): number {
     if (this.leaving) return 0;
-    return boundsOf(this.#state.settings, this.timeoutMs, this.periodMs, this.#answerMs).survivesMs;
+    return boundsOf(this.#state.settings, this.grantedMs, this.periodMs, this.#answerMs).survivesMs;
   }
   get promise(): readonly string[] {
     const { settings } = this.#market;
-    return this.leaving ? [] : describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs);
+    if (this.leaving) return [];
+    return describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs, this.grantedMs);
   }
   /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
   get guaranteedMs(): number | null {

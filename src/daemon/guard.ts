@@ -155,12 +155,12 @@ function createBoundsTeller({ logger }: Log, snapshot: () => Snapshot) {
     const shareOf = ({ survivesMs, timeoutMs }: MarketSnapshot) => survivesMs / timeoutMs;
     const [tightest] = markets.toSorted((one, other) => shareOf(one) - shareOf(other));
     if (tightest === undefined) return;
-    const { market, survivesMs, periodMs, timeoutMs } = tightest;
+    const { market, survivesMs, periodMs, grantedMs } = tightest;
     const holds =
       survivesMs > 0
         ? `an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of`
         : 'renewals may come too late, and orders MAY BE CANCELLED without any outage, of';
-    const says = `From now on ${holds} ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(timeoutMs)}), the market with the least room for its timeout.`;
+    const says = `From now on ${holds} ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(grantedMs)}), the market with the least room for its timeout.`;
     logger[survivesMs > 0 ? 'info' : 'warn']({ event: 'promise', market, promise: [says] }, says);
     if (notice.kind !== 'cadence' || notice.answerMs === null) return;
     // The key that a warning begins with names it: its figures change.

@@ -56,6 +56,30 @@ describe('a market', () => {
     expect(driver.statusOf()?.promise[0]).toBe('AAA: renewed every 6 s, timer of 60 s.');
   });
 
+  test.each([
+    [30, 6, 22.55],
+    [10, 3, 5.55],
+    [5, 1.333, 2.217],
+  ])('survives less where the exchange grants %i s instead of 60 s', (timeout, every, survives) => {
+    const driver = createDriver();
+    driver.live(20_000, 20, (write) => driver.apply(write, { timeout }));
+    const { periodMs = 0, survivesMs = 0, grantedMs, promise = [] } = driver.statusOf() ?? {};
+    expect(grantedMs).toBe(timeout * 1000);
+    expect([periodMs / 1000, survivesMs / 1000]).toEqual([
+      expect.closeTo(every, 3),
+      expect.closeTo(survives, 3),
+    ]);
+    expect(promise.slice(0, 2)).toEqual([
+      `AAA: renewed every ${every} s, timer of ${timeout} s.`,
+      `An outage of the exchange shorter than ${survives} s cancels nothing.`,
+    ]);
+    // It may grant what it is asked for again.
+    expect(promise.at(-1)).toMatch('are cancelled after at most 71 s.');
+    const { length } = driver.writes;
+    driver.live(60_000, 20, (write) => driver.apply(write, { timeout }));
+    expect(60 / (driver.writes.length - length)).toBeLessThanOrEqual(every * 1.01);
+  });
+
   test('is retrying while renewals fail and time is left, and expired after that', () => {
     const driver = played({ markets: ['AAA:10'] }, 'start, failing 3');
     expect(driver.statusOf()).toMatchObject({ state: 'retrying', lastProblem: 'status 500' });

@@ -17,6 +17,7 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
     hold: null,
     leaving: false,
     timeoutMs: 60_000,
+    grantedMs: 60_000,
     periodMs: 6000,
     survivesMs: 52_550,
     guaranteedMs: 54_321,
