@@ -67,6 +67,12 @@ test('a refused withdrawal does not use its unique_id up, and one may take all t
   expect(trader.ask(withdrawPay, long)).toMatchObject({ status: 422, value: { code: 30 } });
 });
 
+test('the live profile answers a withdrawal, a new address and codes with 201', () => {
+  const trader = createTrader({ profile: 'live', newAddresses: true });
+  const asked = [trader.ask(withdrawPay, withdrawal), trader.ask(newAddress, { ticker: 'BTC' })];
+  expect([...asked, trader.ask(PATHS.codes, {})].map(({ status }) => status)).toEqual([201, 201, 201]);
+});
+
 test('new addresses are disabled until the account is enabled for them', () => {
   const trader = createTrader({ keys: keysOf({ 'demo-key': 'main', b: 'other' }), newAddresses: ['other'] });
   const disabled = refusal(403, 4, "You don't have permission to use this endpoint.");

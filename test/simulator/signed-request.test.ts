@@ -27,6 +27,7 @@ const indented = (body: string) => JSON.stringify(JSON.parse(body), null, 1);
 test.each<[string, Profile, () => Sent, number]>([
   ['a body with a space behind it', 'documented', () => withBody((body) => `${body} `), 400],
   ['a body that is indented', 'live', () => withBody(indented), 200],
+  ['a body whose slashes are escaped', 'live', () => withBody((body) => body.replaceAll('/', '\\/')), 200],
   ['a body with other values', 'live', () => withBody((body) => body.replace('60', '600')), 400],
   ['no body', 'live', () => withBody(() => ''), 400],
   ['a body that is a list', 'live', () => withBody(() => '[]'), 400],
