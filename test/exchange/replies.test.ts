@@ -4,7 +4,7 @@ import { ApiError } from '../../src/exchange/errors.ts';
 import type { OperationName } from '../../src/exchange/operations.ts';
 import { errorOf, openClient } from './open.ts';
 import { ADDRESS, CODES, ORDER, POOL, SAMPLES, type Sample, sampleOf } from './samples.ts';
-import { serveBytes, serveHttp, serveReply } from './servers.ts';
+import { serveBytes, serveReply } from './servers.ts';
 
 const answered = async (name: OperationName, reply: unknown) =>
   sampleOf(name).call(openClient((await serveReply(reply)).base));
@@ -115,11 +115,3 @@ async function holdsWhateverComes({ name, call, movesMoney }: Sample): Promise<v
 test('whatever bytes an operation gets, it ends in time with a named error or with a reply that came with success', async () => {
   await Promise.all(SAMPLES.map(holdsWhateverComes));
 }, 60_000);
-
-test('a ping that hangs is asked once more over a fresh connection within its time', async () => {
-  const server = await serveHttp((_request, response) => {
-    if (server.paths.length > 1) response.end('["pong"]');
-  });
-  expect(await openClient(server.base).ping({ timeoutMs: 2_000 })).toBeLessThan(1_000);
-  expect([server.paths.length, server.connections()]).toEqual([2, 2]);
-});
