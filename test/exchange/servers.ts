@@ -35,8 +35,9 @@ async function listening(
   });
   await once(server.listen(port, host), 'listening');
   const taken = (server.address() as AddressInfo).port;
-  /** `connections`: accepted so far. */
-  return { base: `http://127.0.0.1:${taken}`, port: taken, connections: () => connections, closeAll };
+  /** `connections`: accepted so far; `open`: those of them that are not closed. */
+  const counts = { connections: () => connections, open: () => sockets.size };
+  return { base: `http://127.0.0.1:${taken}`, port: taken, ...counts, closeAll };
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => unknown;

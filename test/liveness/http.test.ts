@@ -1,9 +1,9 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { openHttpProber } from '../../src/daemon/url-requests.ts';
 import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
+import { serveHttp, serveSilence } from '../exchange/servers.ts';
 import { until } from './started.ts';
 import { createVirtual } from './virtual.ts';
 
@@ -112,27 +112,6 @@ describe('a URL of the bot', () => {
   });
 });
 
-/** A real server on the loopback that says how many connections it has and had. */
-async function serve(handler: RequestListener, host = '127.0.0.1', listenAt = 0) {
-  let had = 0;
-  const paths: string[] = [];
-  const open = new Set<unknown>();
-  const server = createServer(handler);
-  server.on('request', ({ url }) => paths.push(url ?? ''));
-  server.on('connection', (socket) => {
-    had += 1;
-    open.add(socket);
-    socket.on('close', () => open.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(listenAt, host, resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://${host}:${port}`, paths, had: () => had, open: () => open.size };
-}
-
 function probing(url: string) {
   const prober = openHttpProber(createSystemClock(), url);
   onTestFinished(() => prober.close());
@@ -142,13 +121,13 @@ function probing(url: string) {
 
 describe('one probe', () => {
   test('is a GET of the very URL, over one connection that is kept and closed in the end', async () => {
-    const { url, paths, had, open } = await serve(({ method }, response) => {
+    const { base, paths, connections, open } = await serveHttp(({ method }, response) => {
       response.writeHead(method === 'GET' ? 200 : 405).end();
     });
-    const { prober, ask } = probing(`${url}/health?deep=1`);
+    const { prober, ask } = probing(`${base}/health?deep=1`);
     for (let count = 0; count < 3; count += 1) expect(await ask()).toEqual(OK);
     expect(new Set(paths)).toEqual(new Set(['/health?deep=1']));
-    expect([had(), open()]).toEqual([1, 1]);
+    expect([connections(), open()]).toEqual([1, 1]);
     prober.close();
     await until('the connection to close', () => open() === 0);
   });
@@ -183,26 +162,26 @@ describe('one probe', () => {
     'an answer %s, and the next probe goes over a new connection',
     async (_what, withinMs, handler, seen) => {
       let isIll = true;
-      const { url, paths, open, had } = await serve((request, response) => {
+      const { base, paths, open, connections } = await serveHttp((request, response) => {
         if (isIll) handler(request, response);
         else response.end();
       });
-      const { ask } = probing(url);
+      const { ask } = probing(base);
       expect(await ask(withinMs)).toEqual(seen);
       await until('the connection to close', () => open() === 0);
       isIll = false;
       expect(await ask()).toEqual(OK);
-      expect([paths, had()]).toEqual([['/', '/'], 2]);
+      expect([paths, connections()]).toEqual([['/', '/'], 2]);
     },
   );
 
   test('of an address where nobody listens says so, and finds the bot that is started there', async () => {
     // Nobody is given a port by chance while it is in use at another address of the loopback.
-    const { port } = new URL((await serve(() => undefined)).url);
+    const { port } = await serveSilence();
     const { ask } = probing(`http://127.0.0.2:${port}`);
     const detail = expect.stringContaining('ECONNREFUSED');
     expect(await ask()).toEqual({ kind: 'failed', detail });
-    await serve((_request, response) => response.end(), '127.0.0.2', Number(port));
+    await serveHttp((_request, response) => response.end(), { host: '127.0.0.2', port });
     expect(await ask()).toEqual(OK);
   });
 });

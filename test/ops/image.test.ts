@@ -345,29 +345,6 @@ describe('pods of the overlay', () => {
     expect(ofKind(pod.events(), 'timer-fired')).toEqual([]);
   });
 
-  it('sidecar: a bot of another user is let in where control.access is group, and not before', async (context) => {
-    const { pod, container } = await podFor(context, 'sidecar', 'sample-bot-5d4f-u1u1u');
-    await pod.startExchange();
-    const stranger = pod.spec.containers.map((own) => ({
-      ...own,
-      securityContext: { ...own.securityContext, runAsUser: 1000, runAsGroup: 1000 },
-    }));
-    const first = pod.start(container);
-    await armed(pod);
-    const [shut] = stranger.map((own) => pod.start(own));
-    await isSaid(shut, 'EACCES');
-    await shut?.signal('SIGKILL');
-    await first.signal('SIGTERM');
-    // No bot was ever heard: its timers are left to fire.
-    expect(await first.exit(), first.output()).toBe(75);
-
-    pod.changeConfig((text) => `${text}control: { access: group }\n`);
-    pod.start(container);
-    await armed(pod);
-    const [admitted] = stranger.map((own) => pod.start(own));
-    await isTrading(admitted);
-  });
-
   it('standalone: arms while a bot elsewhere answers, and hands its timers on when it is told to stop', async (context) => {
     const { pod, container, deleted } = await podFor(context, 'standalone', 'killswitchd-7c9d-abcde');
     await pod.startExchange();
