@@ -171,14 +171,6 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('problem')).toMatch(/^no answer from unix:/);
   });
 
-  test('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
-    const { server, client } = await together(context, command, { waitSeconds: Number.POSITIVE_INFINITY });
-    server.answer(true);
-    expect([await client.does('beat'), await client.does('problem')]).toEqual([true, null]);
-    for (const seconds of ['1.23456789', 'Infinity'])
-      expect(await client.does(`goodbye ${seconds}`), seconds).toBe(true);
-  });
-
   test('takes no address that is none', async (context) => {
     const client = drive(context, command, { KILLSWITCHD_CONTROL: 'unix:/nowhere' });
     expect(await client.does('at 127.0.0.1:1')).toBe(false);
