@@ -8,12 +8,10 @@ import {
   LOST,
   NO_MARKET,
   NOT_SENT,
-  play,
   played,
   STALE_NONCE,
   THROTTLED,
   type Write,
-  watched,
 } from './driver.ts';
 
 const LIFETIME_MS = 10_000;
@@ -223,8 +221,6 @@ describe('of two renewals in flight', () => {
 });
 
 describe('what ends or shortens a timer', () => {
-  const TRIP = { liveness: { onStale: 'trip' } } as const;
-
   test('a delete does its worst when it is written, and its loss does not give anything back', () => {
     const driver = played({}, 'start, stop');
     const before = ends(driver);
@@ -233,41 +229,9 @@ describe('what ends or shortens a timer', () => {
     expect(ends(driver)).toEqual(before);
   });
 
-  /** A tripped market whose bot comes back while the trip is under way. */
-  function revived() {
-    const driver = watched({ ...TRIP, nonce: 'window' });
-    driver.apply(driver.takeOne());
-    play(driver, 'fail, tick');
-    const cut = driver.takeOne();
-    expect(cut.timeoutSeconds).toBe(5);
-    expect(ends(driver)).toEqual({ leastMs: least(5), mostMs: most(60) });
-    play(driver, 'move 0.01, beat');
-    return { driver, cut };
-  }
-
-  test('a trip leaves no more than 4 s from when it is written, and no renewal of a bot that came back overtakes it', () => {
-    const { driver, cut } = revived();
-    expect(driver.take()).toEqual([]);
-    driver.apply(cut);
-    driver.wait(300);
-    driver.apply(driver.takeOne());
-    expect(leastMs(driver)).toBeGreaterThan(57_000);
-  });
-
-  test('a lost trip may still cut the timer of a later renewal, for as long as it may be under way', () => {
-    const { driver, cut } = revived();
-    driver.settle(cut, LOST);
-    for (let renewal = driver.take()[0]; driver.sinceStartMs() < 12_000; renewal = driver.take()[0]) {
-      if (renewal !== undefined) driver.apply(renewal);
-      if (renewal !== undefined && renewal.atMs < 9000) expect(leastMs(driver)).toBeLessThanOrEqual(4000);
-      driver.wait(100);
-    }
-    expect(leastMs(driver)).toBeGreaterThan(50_000);
-  });
-
   test('a timer that was deleted is not tripped: a dead bot gets no new timer', () => {
     const driver = played(
-      { liveness: { mode: 'beat', ...TRIP.liveness } },
+      { liveness: { mode: 'beat', onStale: 'trip' } },
       'beat, start, goodbye, deleted, fail, live 20',
     );
     expect(driver.told('deleted')).toEqual(['AAA']);

@@ -123,13 +123,6 @@ test('a slow answer gives its place to the attempt that may still save the timer
   expect(attempts).toHaveLength(1);
 });
 
-test('several answers of 429 within a second stretch the cadence once', () => {
-  const driver = played({ markets: many(20, 5), nonce: 'window' }, 'start');
-  driver.suffer(900, THROTTLED);
-  expect(driver.notices('attempt-failed').length).toBeGreaterThan(10);
-  expect(driver.notices('throttled').map(({ factor }) => factor)).toEqual([1.5]);
-});
-
 test.each([
   ['504', HTTP_500],
   ['429', THROTTLED],

@@ -23,24 +23,12 @@ test.each<Row>([
   ['a policy that keeps, and a bot that was just heard', BEAT, 'start, beat, keep', ON_PURPOSE],
   ['a handoff for a bot that failed', BEAT, 'start, fail, handoff', ON_PURPOSE],
   ['a last beat before the stop, by two thirds of the budget', BEAT, 'start, beat, stop, live 7', UNHEARD],
-  [
-    'a beat that lay in a socket as the stop began, and is read in the next turn of the loop',
-    BEAT,
-    'start, beat, stop, live 0.15, wait 0.001, tick, wait 0.001, tick, wait 0.001, tick, beat, live 8',
-    UNHEARD,
-  ],
   ['no renewal that was ever confirmed', BEAT, 'beat, lost 3, stop, lost 8', UNHEARD],
   [
     'a bot that falls silent before a delete is confirmed',
     SHORT_TTL,
     'beat, start, stop, live 1.2, beat, unsent 3, live 1',
     UNCONFIRMED,
-  ],
-  [
-    'a bot that falls silent while its delete waits for what may arrive behind it',
-    { ...SHORT_TTL, nonce: 'window', shutdown: { budgetMs: 30_000 } },
-    `beat, start${', live 1, beat'.repeat(9)}, lost 1.5, stop, live 0.6, beat, live 30`,
-    UNHEARD,
   ],
   [
     'a disarm of which nobody knows whether it was done',
@@ -206,16 +194,6 @@ describe('a stop that hands over', () => {
     expect(driver.finished()?.toSorted()).toEqual(left);
   });
 
-  test('reports a lapse once where no last renewal came in time', () => {
-    const driver = played({ markets: ['AAA:5'] }, 'start, live 1, handoff, unsent 7');
-    const lapses = [expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0 })];
-    expect(driver.notices('lapsed')).toEqual(lapses);
-    driver.live(600);
-    expect(driver.finished()).toEqual(['AAA policy']);
-    expect(driver.notices('lapsed')).toEqual(lapses);
-    expect(driver.notices('fired')).toEqual([]);
-  });
-
   test('makes no new timer after a lapse under `onLapse: hold`', () => {
     const driver = played({ markets: ['AAA:5'], onLapse: 'hold' }, 'start, live 1, handoff, unsent 7');
     expect(driver.notices('held')).toMatchObject([{ market: 'AAA', why: 'lapsed' }]);
@@ -265,30 +243,6 @@ describe('a stop that waits for its bot', () => {
       expect(driver.sinceStartMs() - askedMs).toBeCloseTo((8000 * 2) / 3, -2);
     },
   );
-
-  test('deletes all where each of a hundred bots beats once a second, though that takes most of its budget', () => {
-    const bots = Array.from({ length: 100 }, (_, place) => `b${place}`);
-    const driver = createDriver({ ...BEAT, markets: bots.map((bot) => `${bot}:60:${bot}`) });
-    const beatFor = (seconds: number) => {
-      for (let turn = 0; turn < seconds * 100 && driver.finished() === null; turn += 1) {
-        driver.live(10, 50);
-        driver.say('beat', bots[turn % 100]);
-      }
-    };
-    beatFor(20);
-    driver.stop();
-    beatFor(8);
-    expect(driver.finished()).toEqual([]);
-    expect(driver.notices('deleted')).toHaveLength(100);
-  });
-
-  test('does not guard meanwhile what a reload has taken out', () => {
-    const driver = played({ ...BEAT, markets: ['AAA', 'BBB'] }, 'start, silence 7');
-    driver.reload({ ...BEAT, markets: ['BBB'] });
-    const { length } = driver.writes;
-    play(driver, 'stop, live 4');
-    expect(new Set(driver.writes.slice(length).map(({ market }) => market))).toEqual(new Set(['BBB']));
-  });
 
   test('in an outage finds out within half a second that the exchange is back', () => {
     for (let phase = 0; phase < 6; phase += 1) {

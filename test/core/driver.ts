@@ -35,7 +35,6 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
   let taken = 0;
   let seen = 0;
   let looked = 0;
-  let leavesAtOnce = true;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
 
@@ -48,7 +47,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         if (effect.kind !== 'write') continue;
         writes.push({ ...effect, atMs: sinceStartMs() });
         noteSigned(state, effect.attempt);
-        if (leavesAtOnce) mayWrite(state, effect.attempt, now);
+        mayWrite(state, effect.attempt, now);
       }
     }
     effects.push(...result);
@@ -92,10 +91,6 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
     /** What an operator sees. */
     look: () => describe(state, now),
     statusOf: (name = 'AAA') => describe(state, now).markets.find(({ market }) => market === name),
-    /** From here on no first byte leaves by itself, as while a connection is opened. */
-    holdBack(): void {
-      leavesAtOnce = false;
-    },
     /** Lets time pass, with every tick that the core asks for. */
     wait(forMs: number): void {
       const untilMs = now.monoMs + forMs;

@@ -48,21 +48,6 @@ test.each([
 );
 
 describe('a refused market', () => {
-  test('that was never confirmed is latched by the first refusal', () => {
-    const driver = played({}, 'tick');
-    driver.settle(driver.takeOne(), NO_MARKET);
-    expect(driver.notices('refused')).toEqual([
-      {
-        kind: 'refused',
-        market: 'AAA',
-        code: 31,
-        detail: 'Market is not available.',
-        probeInMs: expect.any(Number),
-        expiryWallMs: null,
-      },
-    ]);
-  });
-
   test('whose bot has died meanwhile is not said to be tried again', () => {
     const driver = play(watched(), 'start, wait 6');
     driver.settle(driver.takeOne(), NO_MARKET);
@@ -110,12 +95,6 @@ describe('a refused market', () => {
     const after = gaps(driver.writes.filter(({ atMs }) => atMs > 14_000));
     expect(Math.min(...after)).toBeGreaterThan(4900);
     expect(after.at(-1)).toBeGreaterThan(2 * (after[0] ?? 0));
-  });
-
-  test('is probed by one request at a time, however long that has no answer', () => {
-    const driver = played({}, 'refused 1');
-    driver.live(70_000, 9000, (write) => driver.settle(write, NO_MARKET));
-    expect(driver.writes).toHaveLength(2);
   });
 
   test('says nothing against the key: its first refusal after that still gets a second look', () => {
@@ -188,22 +167,5 @@ test.each([
     const afterMs = gaps(driver.writes)[1];
     expect(afterMs).toBeGreaterThanOrEqual(gapMs);
     expect(afterMs).toBeLessThan(gapMs + 500);
-  },
-);
-
-test.each(['a cache repeats at once', 'a proxy garbles'])(
-  'an answer that %s says nothing about how long answers take',
-  (what) => {
-    const driver = createDriver({ markets: ['AAA:30'] });
-    driver.live(15_000, 800);
-    const before = driver.statusOf()?.survivesMs;
-    const { cancellationTime = 0 } = driver.notices('renewed').at(-1) ?? {};
-    driver.take();
-    driver.live(5000, 5, (write) => {
-      if (what === 'a proxy garbles') driver.settle(write, GARBAGE);
-      else driver.apply(write, { startTime: cancellationTime - 30 });
-    });
-    expect(driver.statusOf()?.survivesMs).toBe(before);
-    expect(driver.notices('attempt-failed').length).toBeGreaterThan(0);
   },
 );

@@ -9,7 +9,6 @@ const TRIPS = ['beat, trip', 'beat, disarm, live 1, trip', 'beat, fail, trip'] a
 
 type Row = [what: string, options: SettingsOptions, script: string, asked: (number | null)[]];
 test.each<Row>([
-  ['a disarm', {}, 'disarm', [null]],
   ['a disarm for a bot that is dead', BEAT, 'beat, live 16, disarm, live 1', []],
   ['a disarm for a bot that lives again', BEAT, 'beat, live 16, disarm, live 1, beat', [null]],
   ['a pause whose bot dies meanwhile', BEAT, 'beat, pause 30', [null]],
@@ -147,15 +146,12 @@ describe('pause', () => {
     expect(ends).toEqual(['BBB 30', 'CCC 40', 'AAA 60']);
   });
 
-  test.each([100, 300, 500, 501])(
-    'ends in time while the answers of %d markets come without a break',
-    (count) => {
-      const ping = { everyMs: 60_000, timeoutMs: 3000 };
-      const driver = armed({ markets: many(count), nonce: 'window', ping });
-      play(driver, 'live 30, pause 1 M0, live 1.55');
-      expect(driver.notices('released')).toHaveLength(1);
-    },
-  );
+  test('ends in time while the answers of 500 markets come without a break', () => {
+    const ping = { everyMs: 60_000, timeoutMs: 3000 };
+    const driver = armed({ markets: many(500), nonce: 'window', ping });
+    play(driver, 'live 30, pause 1 M0, live 1.55');
+    expect(driver.notices('released')).toHaveLength(1);
+  });
 
   test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
     const driver = play(armed(), 'pause 600, live 1');
@@ -192,31 +188,6 @@ describe('trip', () => {
     expect([driver.told('tripped'), driver.told('lapsed')]).toEqual([['AAA'], []]);
     expect(driver.progress('trip').state).toBe('done');
   });
-
-  test.each([true, false])(
-    'is not undone by a stop, which waits for its confirmation (confirmed before: %s)',
-    (before) => {
-      const driver = play(armed(), 'trip');
-      const cut = driver.takeOne();
-      if (before) driver.apply(cut);
-      driver.stop();
-      expect(driver.finished() === null).toBe(!before);
-      driver.apply(cut);
-      expect(driver.take()).toEqual([]);
-      expect(driver.finished()).toEqual(['AAA policy']);
-    },
-  );
-
-  test('of a market whose timer is no longer than that is done', () => {
-    expect(play(armed({ markets: ['AAA:5'] }), 'trip, live 10').progress('trip').state).toBe('done');
-  });
-});
-
-test('a delete in a nonce window waits until no cut can arrive behind it', () => {
-  const driver = play(armed({ nonce: 'window' }), 'trip, lose');
-  const lostMs = driver.sinceStartMs();
-  play(driver, 'disarm, live 12');
-  expect(driver.asked(null).map(({ atMs }) => atMs - lostMs)).toEqual([expect.closeTo(10_000, -2)]);
 });
 
 test('nothing is said to have fired where only an earlier life of the daemon may have armed a timer', () => {

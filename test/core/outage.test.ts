@@ -62,15 +62,6 @@ describe('an outage begins', () => {
     expect(isOut(driver)).toBe(true);
   });
 
-  test('at the start after as many', () => {
-    const driver = played({ markets: ['AAA', 'BBB'] }, 'tick');
-    driver.settle(driver.takeOne(), NOT_SENT);
-    driver.settle(driver.takeOne(), NOT_SENT);
-    expect(began(driver)).toBe(0);
-    driver.suffer(1500, NOT_SENT);
-    expect(began(driver)).toBe(1);
-  });
-
   test('after three requests of more than one market stayed unanswered for half a second', () => {
     const { driver } = three();
     driver.wait(190);
@@ -78,16 +69,6 @@ describe('an outage begins', () => {
     driver.wait(300);
     expect(driver.notices('outage-began')).toHaveLength(1);
     expect(driver.notices('outage-began')[0]?.detail).toBe('3 requests unanswered for 500 ms or more');
-  });
-
-  test('after silence also where the first and the last of three requests are of one market', () => {
-    const driver = played({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' }, 'live 4.9');
-    const { length } = driver.writes;
-    while (driver.writes.length < length + 3) driver.wait(5);
-    driver.wait(550);
-    const markets = driver.writes.slice(length, length + 3).map(({ market }) => market);
-    expect(markets).toEqual(['AAA', 'BBB', 'AAA']);
-    expect(began(driver)).toBe(1);
   });
 
   test('not before a slow exchange has had eight round trips', () => {
@@ -209,22 +190,6 @@ describe('an outage ends', () => {
     expect(released).not.toContain('DDD');
     expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
   });
-
-  test('and takes in what is answered right behind the first; the rest was swallowed, and is given up', () => {
-    const { driver, all } = three();
-    driver.wait(2000);
-    const probe = driver.take().at(-1);
-    const [answered, ...swallowed] = all;
-    if (probe === undefined || answered === undefined) throw new Error('no probe');
-    expect(isOut(driver)).toBe(true);
-    driver.apply(probe);
-    expect(isOut(driver)).toBe(false);
-    driver.move({ monoMs: 5 });
-    driver.apply(answered);
-    driver.wait(300);
-    expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: answered.attempt });
-    for (const { attempt } of swallowed) expect(driver.effects).toContainEqual({ kind: 'abort', attempt });
-  });
 });
 
 describe('the second address', () => {
@@ -258,24 +223,6 @@ describe('the second address', () => {
     expect(driver.notices('outage-began')[0]?.standsIn).toBe(standsIn);
     driver.suffer(30_000, NOT_SENT);
     expect(basesOf(driver.writes)).toEqual(new Set(asked));
-  });
-
-  test('takes every delete of a stop, also where the first answers pings and nothing else', () => {
-    for (let stopsAfterMs = 3000; stopsAfterMs < 4000; stopsAfterMs += 100) {
-      const driver = out(true, 'increasing');
-      const live = (forMs: number): void => {
-        for (let goneMs = 0; goneMs < forMs; goneMs += 100) {
-          driver.live(100, 10, (write) => write.base === 1 && driver.answer(write));
-          driver.loseGivenUp();
-        }
-      };
-      live(1000);
-      ping(driver, true, 0);
-      live(stopsAfterMs);
-      driver.stop('delete');
-      live(7000);
-      expect(driver.finished()).toEqual([]);
-    }
   });
 
   test('gives the renewals back once the first is well again', () => {

@@ -45,11 +45,6 @@ test('pings say when the address goes and comes', () => {
   expect(driver.look().bases[0]).toMatchObject({ up: false, pingMs: null, lastProblem: 'no pong' });
 });
 
-test('pings of an address that nobody configured are nothing', () => {
-  const driver = played({}, 'tick');
-  expect(ping(driver, true, 7).filter(({ kind }) => kind === 'notice')).toEqual([]);
-});
-
 test('a ping that is given up after a newer one was answered is counted, and no news', () => {
   const driver = armed();
   ping(driver, true);

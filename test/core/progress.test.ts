@@ -143,22 +143,6 @@ test('a market that leaves is waited for until its timer is gone, and cannot be 
   expect(says(driver, 'remove')).toBe('done: AAA is configured again.');
 });
 
-test('a trip is done when it is confirmed, with the moment by which the orders are cancelled', () => {
-  const driver = played({}, 'live 1, trip');
-  expect(says(driver, 'trip')).toBe('waiting: AAA is not confirmed cut short yet.');
-  const [, cut] = driver.writes.slice(-2);
-  if (cut === undefined) throw new Error('no trip');
-  driver.move({ monoMs: 100 });
-  driver.apply(cut);
-  expect(says(driver, 'trip')).toBe('done: AAA is cut short: its orders are cancelled within 6.1 s.');
-  const firesByWallMs = driver.now().wallMs + 5000 * (1 + 200e-6) + 1000;
-  expect(driver.notices('tripped')).toEqual([
-    { kind: 'tripped', market: 'AAA', why: 'tripped', durationMs: 100, firesByWallMs },
-  ]);
-  driver.wait(7000);
-  expect(says(driver, 'trip')).toBe(FIRED);
-});
-
 const UNDELETED = [expect.objectContaining({ kind: 'fired', market: 'AAA', why: 'undeleted' })];
 
 test.each(['disarm', 'goodbye'] as const)(
@@ -171,18 +155,6 @@ test.each(['disarm', 'goodbye'] as const)(
     const dead = played(BEAT, `beat, live 1, ${by}, lost 1, fail, live 80`);
     expect(dead.notices('fired')).toEqual(UNDELETED);
     expect(says(dead, by)).toBe(PERHAPS);
-  },
-);
-
-test.each(['window', 'increasing'] as const)(
-  'a timer that ran out is told of also where a delete fails right after that (%s nonces)',
-  (nonce) => {
-    // Some of these failures come before the core is woken to see that the timer has run out.
-    for (let afterMs = 0; afterMs < 6000; afterMs += 100) {
-      const driver = played({ nonce }, `live 1, disarm, lost 57, wait ${afterMs / 1000}, move 0.2`);
-      driver.live(30_000, 0, (write) => driver.settle(write, LOST));
-      expect(driver.notices('fired')).toEqual(UNDELETED);
-    }
   },
 );
 
@@ -199,21 +171,4 @@ test('a pause is shown with the moment of its end, and ends then', () => {
   expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
   driver.operate('disarm');
   expect(driver.statusOf()?.hold).toEqual({ why: 'disarmed', untilWallMs: null });
-});
-
-test('a reload says what came, what went and what changed, once', () => {
-  const driver = played({ markets: ['AAA', 'BBB', 'CCC'] }, 'live 1');
-  for (let times = 0; times < 2; times += 1) driver.reload({ markets: ['AAA', 'BBB:30', 'DDD'] });
-  expect(driver.notices('reloaded')).toEqual([
-    { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'] },
-    { kind: 'reloaded', added: [], removed: [], changed: [] },
-  ]);
-});
-
-test('a market that comes back after it was disarmed is armed as if it were new', () => {
-  const driver = played({ markets: ['AAA', 'BBB'] }, 'live 1, disarm');
-  driver.reload({ markets: ['BBB'] });
-  driver.reload({ markets: ['AAA', 'BBB'] });
-  driver.live(2000);
-  expect(driver.statusOf()).toMatchObject({ hold: null, state: 'armed' });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
-import { many, type SettingsOptions } from './core-settings.ts';
+import type { SettingsOptions } from './core-settings.ts';
 import { armed as armedDriver, type Driver, LOST, NOT_SENT, play, played } from './driver.ts';
 
 /** A stop, and a reload that takes a market out, leave its timer armed. */
@@ -56,19 +56,14 @@ test.each<Row>([
 });
 
 describe('a market that leaves', () => {
-  test.each([2, 501])('of %d is left by a stop that comes right after the reload', (count) => {
-    const all = many(count);
-    const driver = armed({ ...KEEP, markets: all });
-    while (driver.state.attempts.size > 0) driver.live(1);
-    driver.tick();
-    driver.reload({ ...KEEP, markets: all.slice(1) });
-    driver.live(3);
-    driver.take();
-    driver.stop('delete');
-    expect(driver.take().filter(({ market }) => market === 'M0')).toEqual([]);
-    expect(removed(driver)).toEqual(['M0 kept']);
+  test('is left by a stop that comes right after the reload', () => {
+    const driver = play(armed(KEEP), 'live 1');
+    takeOut(driver, KEEP);
+    play(driver, 'live 0.003, stop, live 2');
+    expect(driver.asked(null).map(({ market }) => market)).toEqual(['BBB']);
+    expect(removed(driver)).toEqual(['AAA kept']);
     const { firesByWallMs } = driver.notices('removed')[0] ?? {};
-    expect(firesByWallMs).toBeGreaterThan(driver.state.now.wallMs + 50_000);
+    expect(firesByWallMs).toBeGreaterThan(driver.now().wallMs + 50_000);
   });
 
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
@@ -92,14 +87,6 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([]);
   });
 
-  test('is not surely said to have lapsed where a delete without an answer may have come first', () => {
-    const driver = play(armed({ markets: ['AAA:30', 'BBB:30'] }), 'lost 40');
-    takeOut(driver, { markets: ['BBB:30'] });
-    driver.suffer(60_000, LOST);
-    expect(driver.notices('lapsed').find(({ market }) => market === 'AAA')?.certainty).toBe('possible');
-    expect(removed(driver)).toEqual(['AAA fired']);
-  });
-
   test('for another shard keeps its timer, also where a bot that was dead at the disarming comes back', () => {
     const driver = played({ ...WATCHED, markets: BOTH }, 'start, silence 7, fail, disarm AAA');
     takeOut(driver, { ...WATCHED, elsewhere: ['AAA'] });
@@ -116,16 +103,6 @@ describe('a market that leaves', () => {
     answerAll(driver, LOST);
     driver.live(1000);
     expect(removed(driver)).toEqual(['AAA kept']);
-  });
-
-  test.each([
-    ['was handed off', [['AAA'], []], [60]],
-    ['was being deleted', [[], ['AAA'], ['AAA']], []],
-  ])('for another shard is not deleted by the reloads that follow, where it %s', (_what, reloads, asked) => {
-    const driver = play(armed(), 'silence 7 AAA');
-    for (const elsewhere of reloads) takeOut(driver, { elsewhere });
-    answerAll(driver, LOST);
-    expect(driver.written(2000, 'AAA')).toEqual(asked);
   });
 
   test('is left to its policy by a command for all markets', () => {
@@ -155,15 +132,6 @@ describe('a market that leaves', () => {
     driver.live(90_000);
     expect(removed(driver)).toEqual(['AAA kept']);
     expect(driver.told('lapsed')).toEqual([]);
-  });
-
-  test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
-    const driver = armed(KEEP);
-    for (let round = 0; round < 20; round += 1) {
-      driver.reload({ ...KEEP, markets: ['BBB', `M${round}:5`] });
-      driver.live(20_000);
-    }
-    expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
   });
 });
 
@@ -227,19 +195,6 @@ describe('a market that comes back', () => {
     expect(driver.notices('lapsed')).toMatchObject([{ market: 'AAA', gapMs: null }, { market: 'BBB' }]);
   });
 
-  test('reckons with a renewal of before that may still land', () => {
-    const window = { ...KEEP, nonce: 'window', requestLifetimeMs: 60_000 } as const;
-    const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
-    driver.reload({ ...window, markets: ['AAA:10', 'BBB'] });
-    for (const write of driver.take()) driver.settle(write, LOST);
-    takeOut(driver, window);
-    driver.live(25_000);
-    expect(driver.statusOf()).toBeUndefined();
-    driver.reload({ ...window, markets: ['AAA:600', 'BBB'] });
-    driver.live(1000);
-    expect(driver.statusOf()?.guaranteedMs).toBeLessThan(10_000);
-  });
-
   test('before it has left is not cut short any more by the trip of before', () => {
     const driver = play(armed(), 'trip AAA');
     driver.settle(driver.takeOne(), NOT_SENT);
@@ -247,47 +202,6 @@ describe('a market that comes back', () => {
     takeIn(driver);
     expect(new Set(driver.written(10_000, 'AAA'))).toEqual(new Set([60]));
     expect(driver.statusOf()).toMatchObject({ state: 'armed', wanted: true });
-  });
-
-  // Of 10 s. Its delete hangs until its timer has fired, and its next renewal is confirmed.
-  test.each([
-    ['while it was guarded', 'failing 15 AAA', ['AAA']],
-    ['in time', 'tick', []],
-    ['while it was disarmed', 'disarm AAA, silence 15 AAA', []],
-  ])(
-    'before it has left tells of the lapse that it had while it was guarded: it fired %s',
-    (_when, before, lapsed) => {
-      const driver = play(armed({ markets: ['AAA:10', 'BBB'] }), before);
-      expect(driver.told('lapsed')).toEqual([]);
-      takeOut(driver);
-      driver.suffer(15_000, null, 'AAA');
-      takeIn(driver, { markets: ['AAA:10', 'BBB'] });
-      answerAll(driver, NOT_SENT);
-      driver.live(2000);
-      expect(driver.told('lapsed')).toEqual(lapsed);
-      expect(driver.statusOf()).toMatchObject({ lapses: lapsed.length, state: 'armed' });
-    },
-  );
-
-  test('to a bot that died while it was leaving is cut short, as those that stayed were', () => {
-    const driver = play(armed(TRIPPING), 'beat, live 2');
-    takeOut(driver, TRIPPING);
-    play(driver, 'fail, tick');
-    takeIn(driver, TRIPPING);
-    driver.live(5000, 20, (write) =>
-      write.timeoutSeconds === null ? driver.settle(write, NOT_SENT) : driver.apply(write),
-    );
-    expect(driver.told('tripped').toSorted()).toEqual(BOTH);
-  });
-
-  test('to a bot that has failed is not cut short by the operator’s word of before', () => {
-    const driver = play(armed(WATCHED), 'trip AAA, fail');
-    const hung = driver.takeOne();
-    takeOut(driver, WATCHED);
-    takeIn(driver, WATCHED);
-    driver.settle(hung, NOT_SENT);
-    driver.live(5000);
-    expect(driver.asked(5)).toHaveLength(1);
   });
 
   test('to a bot that has died since stays suspended, and is not armed', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeNothingGuarded } from '../../src/core/view.ts';
-import { armed, createDriver, LOST, NOT_SENT, play, played, SERVER_EPOCH, watched } from './driver.ts';
+import { armed, createDriver, play, played, watched } from './driver.ts';
 
 const LONG = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
 const TEN = { markets: ['AAA:10'] };
@@ -11,18 +11,6 @@ describe('a bot that comes back', () => {
     const ratios = driver.notices('renewed').map(({ slackRatio }) => slackRatio);
     expect(ratios.slice(1, -1).every((ratio) => ratio !== null && ratio > 0.8)).toBe(true);
     expect(ratios.at(-1)).toBeNull();
-  });
-
-  test('has had one lapse, where its last renewal came late and fired on purpose after that', () => {
-    const driver = played({ ...LONG, ...TEN }, 'beat, start, wait 1.1');
-    const hung = driver.takeOne();
-    driver.wait(9500);
-    for (const write of driver.take()) driver.settle(write, NOT_SENT);
-    driver.say('fail');
-    driver.apply(hung, { startTime: SERVER_EPOCH + 11 });
-    expect(driver.statusOf()?.lapses).toBe(1);
-    play(driver, 'live 30, beat, live 1');
-    expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
   });
 
   test('about when its timer fires may have lost its orders, which no renewal takes back', () => {
@@ -99,33 +87,6 @@ test('the end of a stop gives up each request once, and lets none leave that is 
   expect(driver.take().some(({ attempt }) => driver.mayLeave(attempt))).toBe(false);
 });
 
-describe('a bot that fails while a stop waits to delete its timer', () => {
-  function stopping() {
-    const driver = played({ liveness: { mode: 'beat', onStale: 'trip' } }, 'beat, live 1, wait 5.5');
-    const renewal = driver.takeOne();
-    play(driver, 'stop, wait 0.6, tick, wait 0.001, beat');
-    return { driver, renewal };
-  }
-
-  test('leaves it to fire where no delete was written', () => {
-    const { driver, renewal } = stopping();
-    driver.say('fail');
-    driver.apply(renewal);
-    driver.wait(1000);
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual(['AAA policy']);
-  });
-
-  test('names it as unconfirmed where a delete may be on its way, and writes no other one', () => {
-    const { driver, renewal } = stopping();
-    driver.apply(renewal);
-    driver.settle(driver.takeOne(), LOST);
-    play(driver, 'fail, wait 1');
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual(['AAA unconfirmed']);
-  });
-});
-
 describe('a bot whose only market had another bot for a while', () => {
   const beats = (forSeconds: number) =>
     Array(forSeconds / 4)
@@ -157,15 +118,5 @@ describe('a bot whose only market had another bot for a while', () => {
 
   test('is not taken for dead under onStale: trip', () => {
     expect(play(back('beat', 'trip'), 'live 5').asked(5)).toEqual([]);
-  });
-
-  test('is not taken for dead under onStale: trip where another shard had the market', () => {
-    const markets = ['AAA:60:other', 'BBB:60:maker'];
-    const liveness = { mode: 'beat', onStale: 'trip' } as const;
-    const driver = played({ markets, liveness }, 'live 1, beat other, beat maker, live 1');
-    driver.reload({ markets: ['AAA:60:other'], elsewhere: ['BBB:60:maker'], liveness });
-    play(driver, beats(36));
-    driver.reload({ markets, liveness });
-    expect(play(driver, 'live 5').asked(5)).toEqual([]);
   });
 });
