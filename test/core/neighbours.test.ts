@@ -71,6 +71,7 @@ describe('in a nonce window', () => {
 
   // What hangs takes the connections once, in turns; an outage that is called for it must cost no more.
   test.each([
+    [600, 300, 60, 8, 10_000],
     [200, 100, 60, 4, 5000],
     [60, 15, 5, 1, 1500],
   ])(
