@@ -200,7 +200,7 @@ export const PLANTED: readonly PlantedBug[] = [
       "'tripped') return 'trip';\n  if (hold?.why === 'disarmed') return 'guard';",
     ],
   ]),
-  bug('a trip does not wait for strays', 3, 'could still arrive behind it', 'a delete waits for strays'),
+  bug('a trip does not wait for strays', 27, 'could still arrive behind it', 'a delete waits for strays'),
   bug(
     'a stop calls a failed delete its policy',
     'bot-fails-with-a-delete-on-its-way.json',
