@@ -23,10 +23,10 @@ export const EARLY_MS = 1;
 export const MOST_OPEN = 3;
 /** Attempts for a market that has nothing left to save follow each other at this distance. */
 export const UNPROTECTED_GAP_MS = 500;
-/** An attempt without success is repeated after this part of the slack. */
-const RETRY_SHARE = 4;
+/** An attempt without success is repeated after this share of the slack. */
+const RETRY_SHARE = 1 / 4;
 /** The same where others are answered. */
-const SHARE_IN_PART = 16;
+const SHARE_IN_PART = 1 / 16;
 /** A refused market with nothing left to save is tried again rarely: exchanges lock keys that are refused too often. */
 const LONGEST_PROBE_GAP_MS = 60_000;
 /** The first gap between probes of what was good before. */
@@ -147,11 +147,11 @@ function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): num
 }
 
 /**
- * The gap after an attempt without success: a quarter of the slack, so that attempts get denser as the deadline comes
+ * The gap after an attempt without success: a share of the slack, so that attempts get denser as the deadline comes
  * near. Nobody knows when an outage ends, and of all gaps only the last one before the deadline costs time.
  */
 function retryGapMs(slackMs: number, share = RETRY_SHARE): number {
-  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / share, SHORTEST_GAP_MS, 5000);
+  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, SHORTEST_GAP_MS, 5000);
 }
 
 /**

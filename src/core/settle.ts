@@ -41,7 +41,7 @@ import {
 const SLACKS_KEPT = 60;
 /** A key or market that was good counts as refused after this many refusals in a row. */
 const LOOKS = 2;
-/** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
+/** This many failures in a row, of more than one market, are an outage of the address where it answers nobody else. */
 const FAILURES = 3;
 /** While an address is down it is pinged this often, so that its recovery is seen at once. */
 const RECOVERY_PING_MS = 500;

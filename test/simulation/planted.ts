@@ -47,13 +47,13 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('retries follow each other without a pause', 1, 'requests within a second', [
     [
       'core/next',
-      'slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / share, SHORTEST_GAP_MS, 5000)',
+      'slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, SHORTEST_GAP_MS, 5000)',
       '20 + 0 * slackMs',
     ],
     ['core/promise', 'SHORTEST_GAP_MS = 250', 'SHORTEST_GAP_MS = 20'],
   ]),
   bug('the pause between retries is longer than the timer', 39, 'fired although', [
-    ['core/next', 'clamp(slackMs / share, SHORTEST_GAP_MS, 5000)', '30_000'],
+    ['core/next', 'clamp(slackMs * share, SHORTEST_GAP_MS, 5000)', '30_000'],
     ['core/next', '? lastMs', '? gapMs'],
   ]),
   bug(
