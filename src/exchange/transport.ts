@@ -21,6 +21,8 @@ interface Connection {
   readonly dialler: ReturnType<typeof createDialler>;
   /** When a request over it ended well last, monotonic. */
   heardAtMs: number;
+  /** It is open, or is not waited for any longer: the next one may be opened. */
+  readonly dialled: () => void;
 }
 
 function createPool(dialling: DiallerOptions, options: TransportOptions) {
@@ -33,6 +35,9 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     open: new Set<Connection>(),
     idle: new Array<Connection>(),
     inFlight: new Set<Attempt>(),
+    /** Those of them that have no connection yet, the oldest first. */
+    waiting: new Array<Attempt>(),
+    dials: 0,
   };
 }
 type Pool = ReturnType<typeof createPool>;
@@ -42,7 +47,8 @@ interface Attempt {
   readonly request: WireRequest;
   /** Called exactly once, never synchronously, after the connection was given back. */
   readonly done: (result: WireResult) => void;
-  connection: Connection;
+  /** Null while it waits for one. */
+  connection: Connection | null;
   settled: boolean;
   /** When it was written, monotonic; null before its first byte. */
   writtenAtMs: number | null;
@@ -59,6 +65,13 @@ const IDLE_MS = 60_000;
  * ms. Where thousands hang after an outage, opening one for each would take longer than their timers have.
  */
 const PROVEN_MS = 200;
+/**
+ * So many connections are opened at a time. A host that is short of CPU and shakes hands with all of them at once after an
+ * outage finishes none in time: all are given up, and opened again.
+ */
+const MOST_DIALS = 8;
+/** What takes longer to open waits for the network and not for the CPU: it holds up no other. */
+const DIAL_MS = 250;
 /** The most of a body that is read. Answers without a list have a few hundred bytes. */
 const MAX_BODY_BYTES = 65_536;
 
@@ -69,6 +82,7 @@ const MAX_BODY_BYTES = 65_536;
  * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
  * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. A used
  * connection is checked once more for a pending close by undici. `mayWrite` is asked in the step of the write itself.
+ * A request that needs a connection takes the first one that is open: a new one, or one that has just answered.
  */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, bases } = options;
@@ -87,15 +101,15 @@ export function createTransport(options: TransportOptions): Transport {
         pool,
         request,
         done,
-        // Whoever asks has counted how many may be under way: no request waits for the connection of another one.
-        connection: idleFor(pool, request) ?? open(pool),
+        connection: null,
         settled: false,
         writtenAtMs: null,
         status: null,
         cancelLifetime: () => undefined,
       };
       pool.inFlight.add(attempt);
-      begin(attempt);
+      pool.waiting.push(attempt);
+      serve(pool, attempt);
       return () => giveUp(attempt, 'timeout');
     },
     async close() {
@@ -109,11 +123,21 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-/** The connection that was used last. A fresh request takes it only where many hang, and it has just answered. */
-function idleFor({ idle, inFlight, limit, clock }: Pool, { fresh }: WireRequest): Connection | undefined {
+/** Gives those that wait a connection each, as far as there are any. `newest` has not waited yet. */
+function serve(pool: Pool, newest?: Attempt): void {
+  for (const attempt of pool.waiting) {
+    if (attempt.settled || attempt.connection !== null) continue;
+    attempt.connection = idleFor(pool, attempt.request) ?? (pool.dials < MOST_DIALS ? open(pool) : null);
+    if (attempt.connection !== null) begin(attempt, attempt.connection, attempt !== newest);
+  }
+  pool.waiting = pool.waiting.filter(({ settled, connection }) => !settled && connection === null);
+}
+
+/** The connection that was used last. A fresh request takes it only where it may open none, and it has just answered. */
+function idleFor({ idle, dials, clock }: Pool, { fresh }: WireRequest): Connection | undefined {
   if (!fresh) return idle.pop();
   const heardAtMs = idle.at(-1)?.heardAtMs ?? Number.NEGATIVE_INFINITY;
-  return inFlight.size >= limit && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
+  return dials >= MOST_DIALS && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
 }
 
 function open(pool: Pool): Connection {
@@ -130,7 +154,17 @@ function open(pool: Pool): Connection {
     // Closes a connection this long before the server said that it would.
     keepAliveTimeoutThreshold: 1000,
   });
-  const connection: Connection = { client, dialler, heardAtMs: Number.NEGATIVE_INFINITY };
+  let isDialling = true;
+  const dialled = () => {
+    cancel();
+    if (!isDialling) return;
+    isDialling = false;
+    pool.dials -= 1;
+    serve(pool);
+  };
+  pool.dials += 1;
+  const cancel = pool.clock.after(DIAL_MS, dialled);
+  const connection: Connection = { client, dialler, heardAtMs: Number.NEGATIVE_INFINITY, dialled };
   pool.open.add(connection);
   client.on('disconnect', () => {
     if (pool.idle.includes(connection)) void end(pool, connection);
@@ -142,6 +176,7 @@ function end(pool: Pool, connection: Connection): Promise<void> {
   pool.open.delete(connection);
   pool.idle = pool.idle.filter((other) => other !== connection);
   connection.dialler.reset();
+  connection.dialled();
   return connection.client.destroy();
 }
 
@@ -149,6 +184,7 @@ function release(pool: Pool, connection: Connection): void {
   connection.heardAtMs = pool.clock.now().monoMs;
   if (pool.idle.length < pool.limit) pool.idle.push(connection);
   else void end(pool, connection);
+  serve(pool);
 }
 
 /**
@@ -170,10 +206,11 @@ const NOT_SENT: WireResult = {
 };
 
 /** Hands the request over, signed, once its connection is open. */
-function begin(attempt: Attempt): void {
-  const { connection, request } = attempt;
-  let hasWaited = false;
+function begin(attempt: Attempt, connection: Connection, didWait: boolean): void {
+  const { request } = attempt;
+  let hasWaited = didWait;
   connection.dialler.open((error) => {
+    connection.dialled();
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
     // A connection that opened too late for its request serves another one: opening it took time.
@@ -189,10 +226,11 @@ function begin(attempt: Attempt): void {
 function beginAnew(attempt: Attempt): void {
   queueMicrotask(() => {
     if (attempt.settled) return;
-    const { pool } = attempt;
-    void end(pool, attempt.connection);
-    attempt.connection = open(pool);
-    begin(attempt);
+    const { pool, connection } = attempt;
+    if (connection !== null) void end(pool, connection);
+    attempt.connection = null;
+    pool.waiting.unshift(attempt);
+    serve(pool);
   });
 }
 
@@ -205,9 +243,10 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
     const { pool, request, connection, writtenAtMs, done } = attempt;
     const isAnswer = result.kind === 'response' && request.isAnswer?.(result) !== false;
     const hasCome = result.kind === 'response' || result.reason === 'parse';
-    if (hasCome) connection.dialler.answered(isAnswer);
+    if (hasCome) connection?.dialler.answered(isAnswer);
     const timedOut = result.kind === 'failed' && result.reason === 'timeout';
-    if (isReusable && (isAnswer || result === NOT_SENT)) release(pool, connection);
+    if (connection === null) pool.waiting = pool.waiting.filter((other) => other !== attempt);
+    else if (isReusable && (isAnswer || result === NOT_SENT)) release(pool, connection);
     else discard(pool, connection, timedOut ? writtenAtMs : null);
     pool.inFlight.delete(attempt);
     done(result);
@@ -243,7 +282,7 @@ function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
       if (!attempt.settled && mayWrite()) {
         const { clock, requestLifetimeMs } = pool;
         attempt.writtenAtMs = clock.now().monoMs;
-        attempt.connection.dialler.expectAnswer();
+        attempt.connection?.dialler.expectAnswer();
         if (requestLifetimeMs !== undefined)
           attempt.cancelLifetime = clock.after(requestLifetimeMs, () => giveUp(attempt, 'timeout'));
         return;

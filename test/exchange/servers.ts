@@ -92,7 +92,18 @@ export async function serveTls(handler: Handler, onResume?: (done: (error: Error
   }
   server.on('tlsClientError', () => undefined);
   const { port } = await listening(server);
-  return { base: `https://127.0.0.1:${port}`, paths, ca: certificate, resumed: () => resumed };
+  return { base: `https://127.0.0.1:${port}`, port, paths, ca: certificate, resumed: () => resumed };
+}
+
+/** A TCP server. `nth`: the first connection is 1. */
+export async function serveSockets(accepted: (socket: Socket, nth: number) => void) {
+  let connections = 0;
+  return listening(
+    createTcpServer((socket) => {
+      connections += 1;
+      accepted(socket, connections);
+    }),
+  );
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */

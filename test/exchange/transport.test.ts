@@ -1,8 +1,16 @@
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openTransport } from './open.ts';
-import { serveBytes, serveHttp, serveReply, serveSilence, serveTls } from './servers.ts';
+import {
+  createHandClock,
+  serveBytes,
+  serveHttp,
+  serveReply,
+  serveSilence,
+  serveSockets,
+  serveTls,
+} from './servers.ts';
 
 test('requests at the same time have a connection each, and no more than the limit are kept', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 40));
@@ -25,6 +33,48 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
   await send();
   await send();
   expect(server.connections()).toBe(2);
+});
+
+/** A TLS server behind a line that lets only the first connections through; the others never shake hands. */
+async function serveFew(passing: number, onRequest: (answer: () => void) => void) {
+  const behind = await serveTls((_request, response) => onRequest(() => response.end('[]')));
+  const line = await serveSockets((socket, nth) => {
+    if (nth > passing) return;
+    const through = connect(behind.port, '127.0.0.1');
+    socket.pipe(through).pipe(socket);
+    through.on('error', () => undefined);
+  });
+  return { ...line, base: line.base.replace('http:', 'https:'), ca: behind.ca };
+}
+
+test('eight connections are opened at a time; one that takes 250 ms holds up no other', async () => {
+  const clock = createHandClock(0);
+  const line = await serveFew(0, () => undefined);
+  const { start } = openTransport(line.base, { clock });
+  const attempts = Array.from({ length: 20 }, () => start());
+  await expect.poll(() => line.connections()).toBe(8);
+  await sleep(50);
+  expect(line.connections()).toBe(8);
+  attempts[0]?.cancel();
+  await expect.poll(() => line.connections()).toBe(9);
+  clock.advance(250);
+  await expect.poll(() => line.connections()).toBe(17);
+  attempts[19]?.cancel();
+  expect(await attempts[19]?.result).toMatchObject({ reason: 'timeout', maybeApplied: false });
+});
+
+test('a request that waits until it may open a connection takes the first that answers', async () => {
+  const clock = createHandClock(0);
+  const line = await serveFew(1, (answer) => answer());
+  const { start } = openTransport(line.base, { clock, ca: line.ca });
+  const [first] = Array.from({ length: 8 }, () => start());
+  // Takes the place of the first one, which opens, and hangs as the others do.
+  start();
+  const waiting = start({ fresh: true });
+  for (const one of [first, waiting]) expect(await one?.result).toMatchObject({ kind: 'response' });
+  expect(line.connections()).toBe(9);
+  clock.advance(201);
+  expect(await Promise.race([start({ fresh: true }).result, sleep(100, 'waits')])).toBe('waits');
 });
 
 const TWO_LINES = { content: () => ({ headers: { 'X-TXC-APIKEY': 'secret\r\nlines' }, body: null }) };
@@ -103,22 +153,6 @@ test('a kept connection that nobody used, and that the server closed, is no answ
   await sleep(50);
   expect(await send()).toMatchObject({ kind: 'response', status: 200 });
   expect(server.connections()).toBe(2);
-});
-
-test('where as many requests hang as there are connections, a fresh one takes what has just answered', async () => {
-  let hangs = true;
-  const server = await serveHttp((_request, response) => void (hangs || response.end('[]')));
-  const { send, start } = openTransport(server.base, { connections: 2 });
-  for (let hung = 0; hung < 2; hung += 1) start();
-  await expect.poll(() => server.connections()).toBe(2);
-  hangs = false;
-  await send({ fresh: true });
-  expect(server.connections()).toBe(3);
-  await send({ fresh: true });
-  expect(server.connections()).toBe(3);
-  await sleep(250);
-  await send({ fresh: true });
-  expect(server.connections()).toBe(4);
 });
 
 test('giving up settles once and later: what the server still answers is ignored', async () => {
