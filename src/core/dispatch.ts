@@ -248,10 +248,10 @@ function markDone(state: CoreState, market: MarketState): boolean {
   return market.reached;
 }
 
-/** The market's last answer never came, or the oldest that is awaited takes too long: the connection may hang. */
+/** The market's last answer never came, or one takes too long that no newer one has overtaken: the connection may hang. */
 function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
-  const [oldest] = openWrites(market);
+  const oldest = openWrites(market).find((one) => !isOvertaken(market, one));
   return (
     oldest !== undefined &&
     unansweredMs(state, oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))

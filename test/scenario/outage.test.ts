@@ -50,6 +50,15 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
   });
 });
 
+test('a request that a black hole has swallowed makes no market open connections once a newer one is answered', () => {
+  const bench = started({ nonce: 'window' }, 20_000);
+  bench.strike(BLACK_HOLE, 9000);
+  bench.run(60_000);
+  const [firstMs = 0] = firstAfter(bench, 29_000).values();
+  expect(bench.writes.some(({ fresh, atMs }) => fresh && atMs <= firstMs)).toBe(true);
+  expect(bench.writes.filter(({ fresh, atMs }) => fresh && atMs > firstMs)).toEqual([]);
+});
+
 describe.each(fates)('an outage (%s)', (_what, fate) => {
   test('of half a minute at T = 10 lapses everything once, says so once, and all is armed again within 2 s', () => {
     const bench = started({ markets: many(5, 10) }, 5500);
