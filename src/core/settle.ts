@@ -410,13 +410,18 @@ function failedAt(state: CoreState, { base, at, market }: Attempt, detail: strin
 
 /**
  * A black hole answers nothing, and waiting for attempts to be given up before believing it would let requests pile up:
- * several markets unanswered for much longer than usual, and nobody answered since, are an outage too.
+ * several markets unanswered for much longer than usual, and nobody answered since, are an outage too. A request that
+ * still waits for its connection is no sign of one: a host that is short of CPU opens them slowly.
  */
 export function judgeSilence(state: CoreState, out: Effect[]): void {
   const silent = silentMs(state);
   for (const base of state.bases) {
     const unanswered = [...state.attempts.values()].filter(
-      (one) => one.base === base && one.at.monoMs >= base.lastAnswerMs && unansweredMs(state, one) >= silent,
+      (one) =>
+        one.left &&
+        one.base === base &&
+        one.at.monoMs >= base.lastAnswerMs &&
+        unansweredMs(state, one) >= silent,
     );
     const [first] = unanswered;
     if (unanswered.length < FAILURES || unanswered.every(({ market }) => market === first?.market)) continue;

@@ -59,6 +59,14 @@ test('a request that a black hole has swallowed makes no market open connections
   expect(bench.writes.filter(({ fresh, atMs }) => fresh && atMs > firstMs)).toEqual([]);
 });
 
+test('connections that open slowly after an outage are no new outage', () => {
+  const bench = started({ markets: many(20, 30), nonce: 'window', connectMs: 2000 }, 20_000);
+  bench.strike(BLACK_HOLE, 3000);
+  bench.run(60_000);
+  expect(bench.noticesOf('outage-began')).toHaveLength(1);
+  expect(bench.book.fired).toEqual([]);
+});
+
 describe.each(fates)('an outage (%s)', (_what, fate) => {
   test('of half a minute at T = 10 lapses everything once, says so once, and all is armed again within 2 s', () => {
     const bench = started({ markets: many(5, 10) }, 5500);
