@@ -37,7 +37,10 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     inFlight: new Set<Attempt>(),
     /** Those of them that have no connection yet, the oldest first. */
     waiting: new Array<Attempt>(),
+    /** Connections that are being opened, the most at a time, and how long the quickest took, milliseconds. */
     dials: 0,
+    mostDials: LEAST_DIALS,
+    quickestMs: Number.POSITIVE_INFINITY,
   };
 }
 type Pool = ReturnType<typeof createPool>;
@@ -66,11 +69,13 @@ const IDLE_MS = 60_000;
  */
 const PROVEN_MS = 200;
 /**
- * So many connections are opened at a time. A host that is short of CPU and shakes hands with all of them at once after an
- * outage finishes none in time: all are given up, and opened again.
+ * So many connections are opened at a time, at least. A host that is short of CPU and shakes hands with 64 at once after
+ * an outage finishes none in time: all are given up, and opened again.
  */
-const MOST_DIALS = 8;
-/** What takes longer to open waits for the network and not for the CPU: it holds up no other. */
+const LEAST_DIALS = 8;
+/** More are, up to 64, one for each that opens about as quickly as the quickest did: then the network takes the time. */
+const QUICK_FACTOR = 2;
+/** What takes longer to open holds up no other. */
 const DIAL_MS = 250;
 /** The most of a body that is read. Answers without a list have a few hundred bytes. */
 const MAX_BODY_BYTES = 65_536;
@@ -127,17 +132,17 @@ export function createTransport(options: TransportOptions): Transport {
 function serve(pool: Pool, newest?: Attempt): void {
   for (const attempt of pool.waiting) {
     if (attempt.settled || attempt.connection !== null) continue;
-    attempt.connection = idleFor(pool, attempt.request) ?? (pool.dials < MOST_DIALS ? open(pool) : null);
+    attempt.connection = idleFor(pool, attempt.request) ?? (pool.dials < pool.mostDials ? open(pool) : null);
     if (attempt.connection !== null) begin(attempt, attempt.connection, attempt !== newest);
   }
   pool.waiting = pool.waiting.filter(({ settled, connection }) => !settled && connection === null);
 }
 
 /** The connection that was used last. A fresh request takes it only where it may open none, and it has just answered. */
-function idleFor({ idle, dials, clock }: Pool, { fresh }: WireRequest): Connection | undefined {
+function idleFor({ idle, dials, mostDials, clock }: Pool, { fresh }: WireRequest): Connection | undefined {
   if (!fresh) return idle.pop();
   const heardAtMs = idle.at(-1)?.heardAtMs ?? Number.NEGATIVE_INFINITY;
-  return dials >= MOST_DIALS && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
+  return dials >= mostDials && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
 }
 
 function open(pool: Pool): Connection {
@@ -208,8 +213,12 @@ const NOT_SENT: WireResult = {
 /** Hands the request over, signed, once its connection is open. */
 function begin(attempt: Attempt, connection: Connection, didWait: boolean): void {
   const { request } = attempt;
+  const { clock } = attempt.pool;
+  const begunMs = clock.now().monoMs;
   let hasWaited = didWait;
+  let isNew = false;
   connection.dialler.open((error) => {
+    if (isNew && error === null) learnDial(attempt.pool, clock.now().monoMs - begunMs);
     connection.dialled();
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
@@ -220,6 +229,17 @@ function begin(attempt: Attempt, connection: Connection, didWait: boolean): void
     connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
   });
   hasWaited = true;
+  isNew = true;
+}
+
+/** A connection has opened: as many more may be opened at a time as the host and the network are quick with. */
+function learnDial(pool: Pool, tookMs: number): void {
+  const { quickestMs, mostDials } = pool;
+  pool.quickestMs = Math.min(quickestMs, tookMs);
+  pool.mostDials =
+    tookMs <= QUICK_FACTOR * quickestMs
+      ? Math.min(mostDials + 1, CONNECTIONS)
+      : Math.max(Math.floor(mostDials / 2), LEAST_DIALS);
 }
 
 /** Its connection was used before, and closed in this very moment: it takes a new one, and is signed anew. */

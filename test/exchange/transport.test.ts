@@ -63,16 +63,41 @@ test('eight connections are opened at a time; one that takes 250 ms holds up no 
   expect(await attempts[19]?.result).toMatchObject({ reason: 'timeout', maybeApplied: false });
 });
 
+test('more connections are opened at a time as long as each opens quickly, and fewer again once they open slowly', async () => {
+  const clock = createHandClock(0);
+  const behind = await serveTls(() => undefined);
+  const held: (() => void)[] = [];
+  const line = await serveSockets((socket) => {
+    held.push(() => {
+      const through = connect(behind.port, '127.0.0.1').on('error', () => undefined);
+      socket.pipe(through).pipe(socket);
+    });
+  });
+  const base = line.base.replace('http:', 'https:');
+  const { start } = openTransport(base, { clock, ca: behind.ca });
+  for (let count = 0; count < 60; count += 1) start();
+  const openAll = () => {
+    for (const open of held.splice(0)) open();
+  };
+  await expect.poll(() => held.length).toBe(8);
+  openAll();
+  await expect.poll(() => held.length).toBe(16);
+  clock.advance(10);
+  openAll();
+  await expect.poll(() => behind.paths.length).toBe(24);
+  await expect.poll(() => held.length).toBe(8);
+});
+
 test('a request that waits until it may open a connection takes the first that answers', async () => {
   const clock = createHandClock(0);
   const line = await serveFew(1, (answer) => answer());
   const { start } = openTransport(line.base, { clock, ca: line.ca });
   const [first] = Array.from({ length: 8 }, () => start());
-  // Takes the place of the first one, which opens, and hangs as the others do.
-  start();
+  // The first one opens quickly, so that two may be opened in its place. They hang as the others do.
+  for (let count = 0; count < 2; count += 1) start();
   const waiting = start({ fresh: true });
   for (const one of [first, waiting]) expect(await one?.result).toMatchObject({ kind: 'response' });
-  expect(line.connections()).toBe(9);
+  expect(line.connections()).toBe(10);
   clock.advance(201);
   expect(await Promise.race([start({ fresh: true }).result, sleep(100, 'waits')])).toBe('waits');
 });
