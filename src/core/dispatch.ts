@@ -248,7 +248,10 @@ function markDone(state: CoreState, market: MarketState): boolean {
   return market.reached;
 }
 
-/** The market's last answer never came, or one takes too long that no newer one has overtaken: the connection may hang. */
+/**
+ * The connection may hang: the market's last request got no answer, or one that no newer answer has overtaken takes too
+ * long.
+ */
 function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
   const oldest = openWrites(market).find((one) => !isOvertaken(market, one));

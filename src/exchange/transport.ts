@@ -73,7 +73,10 @@ const PROVEN_MS = 200;
  * an outage finishes none in time: all are given up, and opened again.
  */
 const LEAST_DIALS = 8;
-/** More are, up to 64, one for each that opens about as quickly as the quickest did: then the network takes the time. */
+/**
+ * A connection that takes at most this many times as long to open as the quickest waits for the network and not for the
+ * CPU: one more may be opened at a time, up to 64.
+ */
 const QUICK_FACTOR = 2;
 /** What takes longer to open holds up no other. */
 const DIAL_MS = 250;
@@ -87,7 +90,7 @@ const MAX_BODY_BYTES = 65_536;
  * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
  * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. A used
  * connection is checked once more for a pending close by undici. `mayWrite` is asked in the step of the write itself.
- * A request that needs a connection takes the first one that is open: a new one, or one that has just answered.
+ * A request that may not open a connection yet takes the first one that answers.
  */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, bases } = options;
@@ -215,7 +218,6 @@ function begin(attempt: Attempt, connection: Connection, didWait: boolean): void
   const { request } = attempt;
   const { clock } = attempt.pool;
   const begunMs = clock.now().monoMs;
-  let hasWaited = didWait;
   let isNew = false;
   connection.dialler.open((error) => {
     if (isNew && error === null) learnDial(attempt.pool, clock.now().monoMs - begunMs);
@@ -223,16 +225,18 @@ function begin(attempt: Attempt, connection: Connection, didWait: boolean): void
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
     // A connection that opened too late for its request serves another one: opening it took time.
-    if (hasWaited && !request.mayWrite()) return settle(attempt, NOT_SENT, true);
+    if ((didWait || isNew) && !request.mayWrite()) return settle(attempt, NOT_SENT, true);
     const { method, path, content } = request;
     const { headers, body } = content();
     connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
   });
-  hasWaited = true;
   isNew = true;
 }
 
-/** A connection has opened: as many more may be opened at a time as the host and the network are quick with. */
+/**
+ * A connection has opened. After a quick one another may be opened beside it; after a slow one half as many, because
+ * handshakes that share a CPU slow each other down.
+ */
 function learnDial(pool: Pool, tookMs: number): void {
   const { quickestMs, mostDials } = pool;
   pool.quickestMs = Math.min(quickestMs, tookMs);
@@ -265,9 +269,9 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
     const hasCome = result.kind === 'response' || result.reason === 'parse';
     if (hasCome) connection?.dialler.answered(isAnswer);
     const timedOut = result.kind === 'failed' && result.reason === 'timeout';
-    if (connection === null) pool.waiting = pool.waiting.filter((other) => other !== attempt);
-    else if (isReusable && (isAnswer || result === NOT_SENT)) release(pool, connection);
-    else discard(pool, connection, timedOut ? writtenAtMs : null);
+    const isKept = isReusable && (isAnswer || result === NOT_SENT);
+    if (connection !== null && isKept) release(pool, connection);
+    else if (connection !== null) discard(pool, connection, timedOut ? writtenAtMs : null);
     pool.inFlight.delete(attempt);
     done(result);
   });

@@ -2,7 +2,13 @@ import { constants, createSign, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { onTestFinished } from 'vitest';
 import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 
@@ -95,15 +101,14 @@ export async function serveTls(handler: Handler, onResume?: (done: (error: Error
   return { base: `https://127.0.0.1:${port}`, port, paths, ca: certificate, resumed: () => resumed };
 }
 
-/** A TCP server. `nth`: the first connection is 1. */
-export async function serveSockets(accepted: (socket: Socket, nth: number) => void) {
-  let connections = 0;
-  return listening(
-    createTcpServer((socket) => {
-      connections += 1;
-      accepted(socket, connections);
-    }),
-  );
+/** A TCP server that does with each connection what it is told. */
+export const serveSockets = (accepted: (socket: Socket) => void) => listening(createTcpServer(accepted));
+
+/** Joins a connection to a server behind. */
+export function passOn(socket: Socket, port: number): void {
+  const through = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.on('close', () => through.destroy());
+  socket.pipe(through).pipe(socket);
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */

@@ -1,9 +1,10 @@
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openTransport } from './open.ts';
 import {
   createHandClock,
+  passOn,
   serveBytes,
   serveHttp,
   serveReply,
@@ -36,20 +37,19 @@ test('a fresh request has a connection that nobody used, and that one is kept fo
 });
 
 /** A TLS server behind a line that lets only the first connections through; the others never shake hands. */
-async function serveFew(passing: number, onRequest: (answer: () => void) => void) {
-  const behind = await serveTls((_request, response) => onRequest(() => response.end('[]')));
-  const line = await serveSockets((socket, nth) => {
-    if (nth > passing) return;
-    const through = connect(behind.port, '127.0.0.1');
-    socket.pipe(through).pipe(socket);
-    through.on('error', () => undefined);
+async function serveFew(passing: number) {
+  const behind = await serveTls((_request, response) => response.end('[]'));
+  let left = passing;
+  const line = await serveSockets((socket) => {
+    left -= 1;
+    if (left >= 0) passOn(socket, behind.port);
   });
   return { ...line, base: line.base.replace('http:', 'https:'), ca: behind.ca };
 }
 
 test('eight connections are opened at a time; one that takes 250 ms holds up no other', async () => {
   const clock = createHandClock(0);
-  const line = await serveFew(0, () => undefined);
+  const line = await serveFew(0);
   const { start } = openTransport(line.base, { clock });
   const attempts = Array.from({ length: 20 }, () => start());
   await expect.poll(() => line.connections()).toBe(8);
@@ -68,10 +68,7 @@ test('more connections are opened at a time as long as each opens quickly, and f
   const behind = await serveTls(() => undefined);
   const held: (() => void)[] = [];
   const line = await serveSockets((socket) => {
-    held.push(() => {
-      const through = connect(behind.port, '127.0.0.1').on('error', () => undefined);
-      socket.pipe(through).pipe(socket);
-    });
+    held.push(() => passOn(socket, behind.port));
   });
   const base = line.base.replace('http:', 'https:');
   const { start } = openTransport(base, { clock, ca: behind.ca });
@@ -90,7 +87,7 @@ test('more connections are opened at a time as long as each opens quickly, and f
 
 test('a request that waits until it may open a connection takes the first that answers', async () => {
   const clock = createHandClock(0);
-  const line = await serveFew(1, (answer) => answer());
+  const line = await serveFew(1);
   const { start } = openTransport(line.base, { clock, ca: line.ca });
   const [first] = Array.from({ length: 8 }, () => start());
   // The first one opens quickly, so that two may be opened in its place. They hang as the others do.
