@@ -99,7 +99,7 @@ const LOOKED_AT = 500;
 const SHOWN_AROUND = 60;
 /** A name that is followed by a colon, and what stands behind it. */
 const SECRET_VALUE =
-  /([\w.-]*(?:secret|passw|pwd|token|key|auth|cred|hmac|sign|priv|urlfile)[\w.-]*["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^\s,}\]][^,}\]]*)/gi;
+  /([\w.-]*(?:secret|pass|pwd|token|key|auth|cred|hmac|sign|priv|urlfile)[\w.-]*["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^\s,}\]][^,}\]]*)/gi;
 /** A user and a password in an address, what is asked of it, and a text that looks like a key. */
 const SECRET_TEXT =
   /(?<=\/\/|["'])[^"']*@|(?<=\?)[^\s"',}\]]+|[\w+/=-]{40,}|(?=[A-Za-z+=_-]*\d)[\w+=-]{20,}/g;

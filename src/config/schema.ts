@@ -192,7 +192,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
     pollSeconds: key({ type: 'integer', default: 0, minimum: 0, maximum: 3600, examples: [30] })`
       Seconds between two looks at whether the configuration has changed, as a ConfigMap does; 0 looks never. SIGHUP and the command reload work either way.`,
     allowRemoval: key({ type: 'boolean', default: false, examples: [true] })`
-      True where a reload may take out more than half of the markets at once. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.`,
+      True where a reload may take out more than half of the markets at once, if that is more than one. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.`,
   }),
   log: section('The log on standard output.', {
     level: key({

@@ -112,7 +112,7 @@ function explainUnknown(name: string, node: SchemaNode, prefix: string): string 
     return 'unknown key; merge keys are not read here: write the keys out, or give the whole section by its alias';
   if (isKey && /token/i.test(name))
     return 'unknown key; a token never stands in this file: name the file that holds it in control.tokenFile';
-  if (isKey && /secret|passw|(^|api[^a-z]?)key$/i.test(name))
+  if (isKey && /secret|pass|(^|api[^a-z]?)key$/i.test(name))
     return 'unknown key; key and secret never stand in this file: set KILLSWITCHD_API_KEY_FILE and KILLSWITCHD_API_SECRET_FILE';
   const names = Object.keys(node.properties ?? {});
   const bare = (full: string) => full.slice(prefix.length);
