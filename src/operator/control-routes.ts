@@ -258,8 +258,7 @@ function setLogLevel(daemon: ControlSources, call: Call): Answer {
 
 async function health(daemon: RouteSources, { query }: Call): Promise<Answer> {
   const whole = await daemon.shared();
-  const bot = query.bot === undefined ? null : chooseBot(query.bot, undefined, daemon.bots());
-  const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
+  const snapshot = query.bot === undefined ? whole : ofBot(whole, query.bot);
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const { ok, checks } = judgeReady(snapshot, false);
   const reasons = checks.flatMap(({ name, failed }) => (failed === null ? [] : `${name}: ${failed}`));

@@ -1,6 +1,8 @@
 import type { Snapshot } from '../core/view.ts';
 import { DEAD, describeNothingGuarded, describeNotReady, livingOf } from '../core/view.ts';
-import { plain } from '../util/text.ts';
+import { didYouMean } from '../util/nearest.ts';
+import { listed, plain } from '../util/text.ts';
+import { ControlRefusal } from './control-sources.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 type Check = Readonly<ReturnType<typeof check>>;
@@ -18,8 +20,19 @@ const verdictOf = (name: string, checks: readonly Check[]) => ({ name, ok: check
 
 export const judgeLive = ({ live }: Snapshot) => verdictOf('livez', [loopCheck(live)]);
 
+/** Works out once per snapshot what is asked of it: thousands may ask while one snapshot is fresh. */
+function perSnapshot<Question, Answer>(work: (snapshot: Snapshot, question: Question) => Answer) {
+  const known = new WeakMap<Snapshot, Map<Question, Answer>>();
+  return (snapshot: Snapshot, question: Question): Answer => {
+    const answers = known.get(snapshot) ?? new Map<Question, Answer>();
+    const answer = answers.get(question) ?? work(snapshot, question);
+    known.set(snapshot, answers.set(question, answer));
+    return answer;
+  };
+}
+
 /** With bots as the core says. Without, for whoever starts them: every wanted market is armed, or the exchange answers. */
-export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
+export const judgeReady = perSnapshot((snapshot, withBots: boolean): Verdict => {
   const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
   const living = livingOf(bots);
   const timers = snapshot.markets
@@ -45,7 +58,7 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   if (withBots && checks.every(isPassed))
     checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
   return verdictOf('readyz', checks);
-}
+});
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
 export function isWell({ ready, bases, markets }: Snapshot): boolean {
@@ -53,17 +66,23 @@ export function isWell({ ready, bases, markets }: Snapshot): boolean {
   return ready && isThrough && markets.every(({ state }) => state !== 'rejected');
 }
 
-/** A snapshot of one bot and its markets alone; null where no market names it. */
-export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
+const marketsByBot = perSnapshot(({ markets }, _key: 'bot') => Map.groupBy(markets, ({ bot }) => bot));
+
+/** A snapshot of one bot and its markets alone. Throws a `ControlRefusal` where no market names it. */
+export const ofBot = perSnapshot((snapshot, name: string): Snapshot => {
   const bots = snapshot.bots.filter(({ bot }) => bot === name);
-  const markets = snapshot.markets.filter(({ bot }) => bot === name);
-  if (bots.length === 0) return null;
+  const markets = marketsByBot(snapshot, 'bot').get(name) ?? [];
+  if (bots.length === 0) {
+    const names = snapshot.bots.map(({ bot }) => bot);
+    const allowed = `allowed: ${listed(names)}${didYouMean(name, names)}`;
+    throw new ControlRefusal('unknown_bot', `unknown bot: no market of this daemon names it; ${allowed}`);
+  }
   const seen = { phase: snapshot.phase, live: snapshot.live, markets, bots };
   const nothingGuarded = describeNothingGuarded(seen);
   const ofKey = snapshot.authorised ? [] : snapshot.notReady.slice(0, 1);
   const notReady = [...ofKey, ...describeNotReady({ ...seen, nothingGuarded })];
   return { ...snapshot, markets, bots, nothingGuarded, notReady, ready: notReady.length === 0 };
-}
+});
 
 /** The checks as kube-apiserver writes them, one line each and a verdict; unless `verbose`, only what fails, or `ok`. */
 export function describeVerdict(verdict: Verdict, verbose: boolean): string {

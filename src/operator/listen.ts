@@ -72,6 +72,8 @@ function problemsIn(folder: string): Readonly<Record<string, string>> {
 export type SocketAccess = keyof typeof MODES;
 const MODES = { owner: 0o600, group: 0o660 } as const;
 
+const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
+
 /** Opens a listener at each address. Rejects with `ListenError` where one cannot be opened; then none stays open. */
 export async function openAll(
   name: ListenerName,
@@ -99,8 +101,13 @@ export async function openAll(
         const [first = address.host, ...others] = found.map((one) => one.address);
         const server = await open(address, { host: first, port: address.port });
         const { port } = server.address() as AddressInfo;
-        // Where this host has no such address, the first one is enough.
-        await Promise.allSettled(others.map((host) => open(address, { host, port })));
+        for (const host of others) {
+          // Where this host has no such address, the first one is enough. Where another process listens there, it would
+          // hear what is meant for this one.
+          await open(address, { host, port }).catch((error: unknown) => {
+            if (!NO_SUCH_ADDRESS.includes(codeOf(error))) throw error;
+          });
+        }
         addresses.push(`http://${address.text.replace(/\d+$/, String(port))}`);
       }
     } catch (error) {

@@ -4,9 +4,8 @@ import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
-import { didYouMean } from '../util/nearest.ts';
 import { createBreather, within } from '../util/pace.ts';
-import { isLoopback, listed } from '../util/text.ts';
+import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { describeMistake, queriedWith } from './control-routes.ts';
 import { ControlRefusal } from './control-sources.ts';
@@ -115,15 +114,9 @@ function createPages(sources: WebOptions) {
   const snapshot = shareWhileFresh(clock, sources.snapshot);
   return {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
-    ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
-    readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
-    async readyOf({ bot, withBots }: { bot: string; withBots: boolean }) {
+    async ready(bot: string | undefined, withBots: boolean) {
       const whole = await snapshot();
-      const own = ofBot(whole, bot);
-      if (own !== null) return judgeReady(own, withBots);
-      const names = whole.bots.map((one) => one.bot);
-      const allowed = `allowed: ${listed(names)}${didYouMean(bot, names)}`;
-      throw new ControlRefusal('unknown_bot', `unknown bot: no market of this daemon names it; ${allowed}`);
+      return judgeReady(bot === undefined ? whole : ofBot(whole, bot), withBots);
     },
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), true)),
@@ -149,11 +142,9 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
   };
   // A probe that restarts the daemon must not fail for its query.
   health(['/livez', '/-/healthy'], {}, () => pages.live());
-  health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), ({ exclude, bot }) => {
-    const withBots = exclude !== 'bots';
-    if (bot !== undefined) return pages.readyOf({ bot, withBots });
-    return withBots ? pages.ready() : pages.readyForBots();
-  });
+  health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), ({ exclude, bot }) =>
+    pages.ready(bot, exclude !== 'bots'),
+  );
   // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
   app.get('/metrics', ({ headers }, reply) => {
     void reply.header('vary', 'accept');

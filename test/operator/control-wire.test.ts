@@ -1,5 +1,6 @@
 import dns, { type LookupAddress } from 'node:dns';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { asker, clock, dial, heardOf, open, say, TCP } from './control-fixture.ts';
@@ -99,6 +100,15 @@ test('every address of localhost is guarded alike', async () => {
     expect(heard).toContain('"code":"malformed_request"');
   }
   expect([calls, refused]).toEqual([[], ['malformed_request', 'malformed_request']]);
+});
+
+test('an address of localhost where another process listens already is refused: it would hear the token', async () => {
+  haveTwoLocalhosts();
+  const other = createServer().listen(0, '127.0.0.2');
+  await once(other, 'listening');
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  await expect(open({}, `localhost:${port}`)).rejects.toThrow(/the address is in use by another process/);
 });
 
 test('a body that ends early changes nothing', async () => {

@@ -203,6 +203,16 @@ test('what can be read is the status as the web listener has it, and whether the
   expect(calls).toEqual([]);
 });
 
+test('whether a bot is ready is said by the daemon that guards it, and not by one whose markets are of others', async () => {
+  const { ask } = await open({ ...standsIn({}), bots: () => ['main', 'taker'] });
+  expect(await ask('/v1/health?bot=main', { method: 'GET' })).toMatchObject({ status: 200 });
+  const error = { code: 'unknown_bot', message: expect.stringContaining('no market of this daemon') };
+  expect(await ask('/v1/health?bot=taker', { method: 'GET' })).toMatchObject({
+    status: 404,
+    body: { error },
+  });
+});
+
 describe('who sent a command and why', () => {
   const agent = { 'user-agent': 'killswitchd (uid 1000, pid 42)' };
   const { uid, gid } = userInfo();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { MarketSnapshot } from '../../src/core/view.ts';
 import { say } from './control-fixture.ts';
 import { sampleBot, sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, start } from './web-fixture.ts';
@@ -104,6 +105,20 @@ describe('web listener', () => {
     const told = { status: 400, body: `the query: ${says}\n`, headers: { 'content-type': type } };
     expect(await ask(web, path)).toMatchObject(told);
     expect(await ask(web, path, 'HEAD')).toMatchObject({ status: 400, body: '' });
+  });
+
+  test('markets are looked through once, however many ask whether their bot is ready', async () => {
+    let reads = 0;
+    const get = (target: object, key: string | symbol): unknown => {
+      if (key === '0') reads += 1;
+      return Reflect.get(target, key);
+    };
+    const snapshot = sampleSnapshot({ markets: new Proxy<MarketSnapshot[]>([sampleMarket()], { get }) });
+    const web = await start(() => snapshot);
+    const paths = ['/readyz?bot=main', '/readyz?bot=main&exclude=bots', '/readyz'];
+    const asked = Array.from({ length: 60 }, (_, index) => ask(web, paths[index % 3] ?? ''));
+    for (const answer of await Promise.all(asked)) expect(answer).toMatchObject({ status: 200 });
+    expect(reads).toBeLessThan(10);
   });
 
   test('what takes no parameter looks at none, and a bot that nobody names is told which there are', async () => {
