@@ -109,11 +109,13 @@ function usualAddress(folder: string): ListenAddress | null {
 function readSaid(flags: ControlFlags & Given<'web'>, env: Edge['env']) {
   if (flags.control === undefined && flags.web === undefined) refuseUnknown(env);
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
+  const isNamed = (flags.control ?? env['KILLSWITCHD_CONTROL']) !== undefined;
+  const without = isNamed ? 'write --token-file, with the file of its token,' : 'write --control';
   let reading: ReturnType<typeof readUnchecked> | null = null;
   /** A value of the file, which is undefined where it is not written, with its place; null without a file. */
   const written = async (section: Listener, key: string) => {
     if (file === null) return null;
-    reading ??= readUnchecked(file, 'write --control to do without the file');
+    reading ??= readUnchecked(file, `${without} to do without the file`);
     const { values, place } = await reading;
     const at = values[section];
     return { value: isRecord(at) ? at[key] : undefined, label: place([section, key]).label };

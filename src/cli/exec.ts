@@ -38,9 +38,11 @@ export function register(program: Command, edge: Edge): void {
       run.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(run.crash);
       // Where there is no /proc, sending no signal tells at least whether the bot is there.
       const hasProc = existsSync('/proc/self/stat');
+      const look = hasProc ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false);
       await run.start({
         ...loaded,
-        lookAtChild: hasProc ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false),
+        // What becomes of a bot that has ended, its exit code says.
+        lookAtChild: (pid, done) => (run.hasEnded ? undefined : look(pid, done)),
         // Standard output is the bot's.
         write: writerTo(openNonBlocking(2)),
         terminal: edge.errorTerminal,

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
+import { ListenError } from '../operator/listen.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode, messageOf, onStopSignal } from './edge.ts';
@@ -99,7 +100,7 @@ export function createDaemonProcess(command: 'run' | 'exec', edge: Edge, also: (
       edge.exitNow(exitCodeOf(left, running));
       return true;
     },
-    /** Starts the daemon, or ends with 78. Listen to signals before: PID 1 loses those that it has no handler for. */
+    /** Starts the daemon, or ends with 78 where it cannot listen. Listen to signals before: PID 1 loses those that it has no handler for. */
     async start(options: Omit<DaemonOptions, 'clock' | 'nodeVersion' | 'manager'>): Promise<void> {
       const { clock, nodeVersion } = edge;
       try {
@@ -109,6 +110,7 @@ export function createDaemonProcess(command: 'run' | 'exec', edge: Edge, also: (
         edge.onExit(started.resetConnections);
         resolve(started);
       } catch (error) {
+        if (!(error instanceof ListenError)) return crash(error);
         edge.err(`killswitchd ${command}: ${messageOf(error)}`);
         edge.exitNow(EXIT.config);
       }

@@ -41,8 +41,9 @@ export function register(program: Command, edge: Edge): void {
       .option('--watch', 'go on until Ctrl-C: redraw every second on a terminal, else a line per change')
       .addOption(all.conflicts('watch')),
   ).action(async (flags: Flags) => {
-    const client = createControlClient(await findReadable(flags, edge.env), edge);
-    if (flags.watch === true) return watch(client, flags, edge);
+    const find = async () => createControlClient(await findReadable(flags, edge.env), edge);
+    if (flags.watch === true) return watch(find, flags, edge);
+    const client = await find();
     const { text, seen } = await lookAt(client);
     if (flags.json === true) return edge.out(text.trimEnd());
     const width = edge.screen?.size().columns ?? Number.POSITIVE_INFINITY;
@@ -67,8 +68,9 @@ export async function lookAt(client: ControlClient) {
  * Looks every second until SIGINT or SIGTERM, or until nobody reads any more, and ends with 0. A daemon that is not
  * there at the first look ends it; one that is lost later is announced, and it goes on trying.
  */
-async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promise<void> {
+async function watch(find: () => Promise<ControlClient>, { json }: Flags, edge: Edge): Promise<void> {
   onStopSignal(edge, () => edge.exitNow(EXIT.ok));
+  let client = await find();
   const tell = (text: string) => edge.out(`${isoTime(edge.clock.now().wallMs)} ${text}`.trimEnd());
   let before: ReadonlyMap<string, string> = new Map();
   /** Redraws the status on a terminal; elsewhere writes what is different from the last look, a line each. */
@@ -85,6 +87,8 @@ async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promis
   let lost = false;
   for (let looks = 0; !edge.readerGone(); looks += 1) {
     try {
+      // Its token or address may have been changed.
+      if (lost) client = await find();
       const look = await lookAt(client);
       if (lost && json !== true) tell('The daemon answers again.');
       lost = false;

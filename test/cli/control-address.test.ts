@@ -70,6 +70,7 @@ describe('where the daemon is', () => {
     [78, () => [], { KILLSWITCHD_CONTROL: '' }, /KILLSWITCHD_CONTROL: found an empty text/],
     [78, () => [], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
     [78, () => ['--config', '/no.yaml'], {}, noFile],
+    [78, () => ['--control', '127.0.0.1:1'], { KILLSWITCHD_CONFIG: '/no.yaml' }, /write --token-file, with/],
     [78, () => inFile('control: { listen: "unix:/k" }'), {}, /k\.yaml:1:12 .*"unix:\/k"; allowed: a list/],
     [78, () => inFile('control: { listen: [unix:a] }'), {}, /k\.yaml:1:12 control.listen: found "unix:a"/],
     [78, () => inFile('control: ['), {}, /k\.yaml:1:\d+: not valid YAML/],

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
@@ -5,7 +6,7 @@ import type { MarketSnapshot } from '../../src/core/view.ts';
 import { sayTime } from '../../src/operator/page-words.ts';
 import { start as startWeb } from '../operator/web-fixture.ts';
 import { inMs, statusOf } from './sample-status.ts';
-import { daemon, daemonAt, folder, refusalWith, run, type Setting, start } from './stage.ts';
+import { daemon, daemonAt, fileWith, folder, refusalWith, run, type Setting, start } from './stage.ts';
 
 const BTC = { market: 'BTC_USDT', bot: 'main' };
 const WIDE = { columns: 200, rows: 50 };
@@ -213,6 +214,25 @@ describe('status --watch', () => {
       'BTC_USDT: armed',
       'ETH_USDT: no longer there',
     ]);
+  });
+
+  it('finds a daemon again whose token is another one by now', async () => {
+    let token = 'the-first-token-of-all';
+    const tokenFile = fileWith(token);
+    const { address } = await daemonAt({ tcp: true }, ({ headers }) =>
+      headers.authorization === `Bearer ${token}`
+        ? { json: statusOf([BTC]) }
+        : refusalWith(401, 'unauthorised', 'no'),
+    );
+    const watch = start(['status', '--watch', '--control', address, '--token-file', tokenFile]);
+    const said = () => watch.out.join('\n');
+    await vi.waitFor(() => expect(said()).toContain('BTC_USDT: armed'), SOON);
+    token = 'another-token-after-it';
+    await vi.waitFor(() => expect(said()).toMatch(/Lost the daemon: .*token/), SOON);
+    writeFileSync(tokenFile, token);
+    await vi.waitFor(() => expect(said()).toContain('The daemon answers again.'), SOON);
+    watch.signal('SIGINT');
+    expect(await watch.ended).toBe(0);
   });
 
   it('ends at once at Ctrl-C although the daemon hangs, and when nobody reads any more', async () => {

@@ -31,6 +31,15 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     await daemon.ready();
   });
 
+  test('when that is a fault of its own, with 70 and where it happened', async (context) => {
+    const planted = `import hooks from 'node:perf_hooks'; hooks.monitorEventLoopDelay = () => { throw new Error('a fault that a test planted'); };`;
+    const nodeOptions = ['--import', `data:text/javascript,${encodeURIComponent(planted)}`];
+    const stage = stageFor(context);
+    const daemon = await stage.daemon({ exchange: 'http://127.0.0.1:9', markets: ['AAA_USDT'], nodeOptions });
+    expect(await daemon.exit()).toMatchObject({ code: 70 });
+    expect(daemon.stderr()).toMatch(/^Internal error: .*Error: a fault that a test planted\n +at /);
+  });
+
   test('without a file, and names killswitchd.yaml where it lies here', async (context) => {
     const { directory, run } = stageFor(context);
     writeFileSync(join(directory, 'killswitchd.yaml'), 'markets: [BTC_USDT]\n');

@@ -276,12 +276,13 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     ['', 'sh', `${IN_SHELL} & sleep 2`, env],
     [' in a process group of its own', 'bash', `set -m; ${IN_SHELL} & sleep 2`, stubborn],
   ] as const)(
-    'ends a bot that its shell has left behind%s, and takes that for no good end',
+    'ends a bot that its shell has left behind%s, and takes that for no good end, nor the shell for a silent bot',
     async ([, shell, script, itsEnv], context) => {
       const bot = [shell, '-c', script];
       const { daemon, exchange, pid } = await begin(context, { bot, env: itsEnv, config });
       expect(await daemon.exit()).toMatchObject({ code: 75 });
       expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error', pids: [pid] }]);
+      expect(daemon.logged('evidence-problem')).toEqual([]);
       expect(said(daemon)).toEqual(['started', 'SIGTERM']);
       await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
       await fired(exchange);
