@@ -55,15 +55,17 @@ const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12
 const LAPSED_WAITS_MS = 5000;
 
 /**
- * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what has time, the least share of its timeout first, so that short timers leave tokens to long ones;
- * then what has lapsed or is new. After a few seconds that goes before what has time, and every few seconds one such
- * market before all others but those that end a timer: those that use up the budget or the wire must not leave it unarmed.
+ * The place in the order. The first attempt to end a timer goes first; then the earliest deadline, down to those that
+ * have lost half of their time; then what has time, the least share of its timeout first, so that short timers leave tokens
+ * to long ones; then what has lapsed or is new, and what failed to end a timer. After a few seconds these go before what
+ * has time, and every few seconds one of them before all but first ends: who uses up the budget or the wire must neither
+ * leave them unarmed, nor be left without both by deletes that fail.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
-  if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market, leftMs))
+  const isEnd = market.goal === 'delete' || market.goal === 'trip';
+  if (isEnd && market.streak === 0) return RANK.ends - waitedMs;
+  if (isEnd || !isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
   if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
   return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
@@ -83,7 +85,7 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
   const isLong = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS;
-  return isLong && market.goal === 'guard' && slackMs(state, market) <= 0;
+  return isLong && (market.goal !== 'guard' || slackMs(state, market) <= 0);
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */

@@ -187,6 +187,34 @@ describe('where renewals one after the other cannot carry all that is asked for'
   });
 });
 
+test.each([
+  ['disarm', 6, 100, {}],
+  ['trip', 6, 100, {}],
+  ['disarm', 25, 20, {}],
+  ['disarm', 6, 100, { nonce: 'window', budget: { requests: 100, windowMs: 10_000 } }],
+] as const)(
+  'a %s of %i markets that fails again and again after %i ms costs a healthy one no cadence (%o)',
+  (does, count, roundTripMs, settings) => {
+    const sick = many(count, 60, 'SICK');
+    const driver = createDriver({ markets: [...sick, 'WELL:10'], ...settings });
+    driver.live(30_000, roundTripMs);
+    driver.operate(
+      does,
+      sick.map((text) => text.replace(':60', '')),
+    );
+    const fromMs = driver.sinceStartMs();
+    driver.live(60_000, roundTripMs, (write) =>
+      write.market === 'WELL' ? driver.answer(write) : driver.settle(write, HTTP_500),
+    );
+    const times = driver.of('WELL', fromMs - 3000).map(({ atMs }) => atMs);
+    const gaps = times.map((atMs, place) => (times[place + 1] ?? driver.sinceStartMs()) - atMs);
+    expect(Math.max(...gaps)).toBeLessThan(3000);
+    expect(driver.writes.filter(({ market }) => market.startsWith('SICK')).length).toBeGreaterThan(
+      count * 10,
+    );
+  },
+);
+
 test('five markets that answer slowly in turns cost a healthy one a third of its slack at most', () => {
   const driver = played({ markets: ['AAA:10', ...many(5, 5, 'SLOW'), 'BBB:5'] }, 'tick');
   let onTheWay: { readonly write: Write; readonly dueMs: number }[] = [];

@@ -200,6 +200,9 @@ export const PLANTED: readonly PlantedBug[] = [
       "'tripped') return 'trip';\n  if (hold?.why === 'disarmed') return 'guard';",
     ],
   ]),
+  bug('deletes and trips that fail go before all renewals', 71, 'fired although', [
+    ['core/dispatch', 'isEnd && market.streak === 0', 'isEnd'],
+  ]),
   bug('a trip does not wait for strays', 27, 'could still arrive behind it', 'a delete waits for strays'),
   bug(
     'a stop calls a failed delete its policy',

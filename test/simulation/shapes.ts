@@ -86,7 +86,24 @@ const SICK = [
 const drawSick: Shape = (draw, plan) => {
   const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], drawCount(draw, 2));
   const connections = draw.pick([64, 64, 1, 2, 4, 8]);
+  if (draw.chance(0.2)) return drawEndings(draw, plan);
   return withFaults({ ...world, connections }, drawSickOnes(draw, world));
+};
+
+/** Timers of many markets are to be ended, and all that is asked for them fails, beside two that are well. */
+const drawEndings: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [60], draw.whole(7, 12));
+  const markets = world.markets.map((market, index) =>
+    index < 2 ? { ...market, timeoutSeconds: 10 } : market,
+  );
+  const ends = ['operator-disarms', 'operator-pauses', 'operator-trips', 'reload-remove'] as const;
+  const end = draw.pick(ends);
+  const trouble = draw.pick(['server-error', 'bad-payload', 'gateway-page', 'black-hole'] as const);
+  const atMs = draw.between(20_000, 60_000);
+  const faults = markets.flatMap((_, target) =>
+    target < 2 ? [] : [fault(trouble, atMs, 60_000, 0, target), fault(end, atMs + 500, 60_000, 0, target)],
+  );
+  return withFaults({ ...world, markets, roundTripMs: 100 }, faults);
 };
 
 function drawSickOnes(draw: Draw, world: Plan): Fault[] {
