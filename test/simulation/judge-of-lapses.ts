@@ -229,6 +229,8 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
         break;
       case 'renewed': {
         const { cancellationTime, durationMs } = notice;
+        // A late answer about a timer before the one that is known: what came between was told of with that one.
+        if (cancellationTime < (known.cancellationTime ?? 0)) break;
         judgeSilence(by, truth, known, cancellationTime);
         const writtenMs = by.clock.now().monoMs - BOOT_MS - durationMs;
         const atEdge = !known.wanted && (known.atEdge || guaranteeIsOut);
