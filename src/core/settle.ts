@@ -89,17 +89,18 @@ function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);
 }
 
-/** The answer time of the fastest market, found anew: it may have become slower. */
+/** The answer time of the fastest market that is renewed, found anew: it may have become slower. */
 export function measureAnswers(state: CoreState): void {
   let leastMs = Number.POSITIVE_INFINITY;
-  for (const { answerMs } of state.markets) if (answerMs !== null) leastMs = Math.min(leastMs, answerMs);
+  for (const market of state.markets)
+    if (market.answerMs !== null && mustNotFire(market)) leastMs = Math.min(leastMs, market.answerMs);
   if (leastMs < Number.POSITIVE_INFINITY) state.answerMs = leastMs;
 }
 
 /** A good answer: the address works, the key is good, the market is known. */
 function answered(state: CoreState, attempt: Attempt, out: Effect[]): void {
   heardFrom(state, attempt, out);
-  acceptKey(state, out);
+  acceptKey(state, attempt, out);
   const { market } = attempt;
   market.refusal.count = 0;
   if (market.refusal.said === null) return;
@@ -281,7 +282,7 @@ function react(
     case 'refused':
       heardFrom(state, attempt, out);
       // The API has looked at the request: the key is good.
-      acceptKey(state, out);
+      acceptKey(state, attempt, out);
       refuse(state, attempt, outcome, out);
       break;
     case 'unauthorised':
@@ -327,7 +328,6 @@ function refuseKey(
   out: Effect[],
 ): void {
   const { key } = state;
-  // Answers to what was signed with an earlier key say nothing about this one.
   if (signedWith !== key.changes) return;
   if (!countRefusal(state, key.refusal, at, key.accepted || key.changes > 0)) return;
   key.refusal.said = { status, detail, sinceMs: state.now.monoMs };
@@ -337,8 +337,10 @@ function refuseKey(
   say(out, { kind: 'unauthorised', status, detail, probeInMs, expiryWallMs });
 }
 
-function acceptKey(state: CoreState, out: Effect[]): void {
+function acceptKey(state: CoreState, { key: signedWith }: Attempt, out: Effect[]): void {
   const { key } = state;
+  // Answers to what was signed with an earlier key say nothing about this one.
+  if (signedWith !== key.changes) return;
   key.accepted = true;
   key.refusal.count = 0;
   if (key.refusal.said === null) return;

@@ -79,6 +79,7 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
     case 'credentials-changed':
       state.key.changes += 1;
       state.key.accepted = false;
+      state.key.refusal.count = 0;
       state.key.nextProbeMs = state.now.monoMs;
       break;
     case 'stop':

@@ -133,6 +133,14 @@ test.each([
   expect(driver.notices('cadence')).toEqual([]);
 });
 
+test('the answer time of a market that is not renewed any more does not count: the cadence follows the others', () => {
+  const driver = played({ markets: ['GONE:60', ...many(20)] }, 'start, live 20');
+  driver.operate('disarm', ['GONE']);
+  driver.live(1000);
+  driver.live(120_000, 400);
+  expect(driver.notices('cadence').at(-1)?.answerMs).toBeCloseTo(400);
+});
+
 test('the requests of a market that answers slowly are spread over the time of an answer', () => {
   const driver = played({ markets: ['AAA:15'], nonce: 'window' }, 'start');
   driver.live(60_000, 6000);

@@ -46,6 +46,29 @@ describe('a refused key', () => {
     expect(driver.notices('unauthorised')).toEqual([]);
   });
 
+  test('that is new is accepted by no answer to a request of the one before', () => {
+    const driver = played({ markets: twenty, nonce: 'window' }, 'start');
+    driver.wait(1100);
+    const [late, ...others] = driver.take();
+    for (const write of others) driver.apply(write);
+    driver.feed({ kind: 'credentials-changed' });
+    if (late !== undefined) driver.apply(late);
+    driver.wait(250);
+    driver.take();
+    driver.operate('arm');
+    driver.wait(95);
+    expect(driver.take()).toHaveLength(1);
+  });
+
+  test('that is new is not latched for a refusal of the one before', () => {
+    const driver = played({ markets: ['AAA:60'] }, 'start, wait 7');
+    driver.settle(driver.takeOne(), BAD_KEY);
+    driver.feed({ kind: 'credentials-changed' });
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), BAD_KEY);
+    expect(driver.notices('unauthorised')).toEqual([]);
+  });
+
   test('that was good once is latched by the second refusal, and tried in time for every timer while one is armed', () => {
     const driver = played({ markets: twenty }, 'live 10');
     const before = driver.writes.length;
