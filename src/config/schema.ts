@@ -91,8 +91,8 @@ export const FileSchema = section('Configuration of killswitchd.', {
       Most requests in flight at a time with nonce: window. One that is overdue does not count, nor those of a market that answers later than the others.`,
     cancellationDelaySeconds: key({ type: 'number', default: 0, minimum: 0, maximum: 60, examples: [1] })`
       How long the exchange may take to cancel orders after a timer ran out. Added to every promise about the latest moment.`,
-    requestLifetimeSeconds: key({ type: 'number', default: 10, minimum: 0, maximum: 60, examples: [5] })`
-      How long a request that was written can still be on its way and then be carried out.`,
+    requestLifetimeSeconds: key({ type: 'number', default: 10, minimum: 1, maximum: 60, examples: [5] })`
+      How long a request that was written can still be on its way and then be carried out. An answer is waited for that long.`,
   }),
   defaults: section('What a market gets that does not say otherwise.', {
     timeoutSeconds: key({ type: 'integer', default: 60, minimum: 5, maximum: 600, examples: [60] })`
