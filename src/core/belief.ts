@@ -266,15 +266,19 @@ function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
   );
 }
 
-/** May a renewal that nobody confirmed have armed a timer that has run out by now? */
+/** May a renewal that nobody confirmed have armed a timer, since the last confirmed delete, that has run out by now? */
 export function mayHaveRunOut(state: CoreState, { belief }: MarketState): boolean {
+  const deletes = belief.writes.filter(
+    ({ purpose, status }) => purpose === 'delete' && status === 'confirmed',
+  );
+  const deletedMs = Math.max(...deletes.map(({ at }) => at.awakeMs));
   return belief.writes.some(
     ({ id, purpose, status, left, at, shortestMs }) =>
       id !== 0 &&
       purpose !== 'delete' &&
       status === 'unknown' &&
       left &&
-      at.awakeMs + leastMs(shortestMs) <= awakeMs(state),
+      Math.max(at.awakeMs, deletedMs) + leastMs(shortestMs) <= awakeMs(state),
   );
 }
 

@@ -1,5 +1,5 @@
 import type { BotWord, Effect, Policy } from './events.ts';
-import { askFor, DELETE_MS, noStraysFromMs } from './next.ts';
+import { askFor } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
 import {
   awakeMs,
@@ -41,18 +41,9 @@ function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal 
   const { bot } = market;
   if (policy === 'keep') return 'leave';
   if (policy === 'handoff') return isAlive(state, bot) && market.refusal.count === 0 ? 'renew-once' : 'leave';
-  const deletes = mayDelete(state, bot);
-  const waits = deletes ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
+  if (mayDelete(state, bot)) return 'delete';
   // A market that leaves is not guarded any more.
-  if (waits && market.leaving === null && isAlive(state, bot)) return 'guard';
-  return deletes ? 'delete' : 'leave';
-}
-
-/** A stop's delete may wait for requests of unknown outcome: a timer that would run out meanwhile is guarded until then. */
-function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
-  const waitMs = noStraysFromMs(state, market, 'delete') - state.now.monoMs;
-  const heldMs = (market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY) - awakeMs(state);
-  return waitMs > 0 && heldMs < waitMs + DELETE_MS;
+  return market.leaving === null && mayStillHear(state, bot) ? 'guard' : 'leave';
 }
 
 /**

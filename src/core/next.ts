@@ -36,7 +36,7 @@ const DUE_SHARE = 0.8;
 /** Before an answer time was measured, attempts assume this one. Bounds and budget assume more, see `promise.ts`. */
 const USUAL_ANSWER_MS = 100;
 /** A delete is given this long to be carried out and answered. */
-export const DELETE_MS = 1000;
+const DELETE_MS = 1000;
 
 /** Sets when the market wants its next attempt. Nothing else sets it. */
 export function schedule(state: CoreState, market: MarketState): void {
@@ -73,7 +73,9 @@ function nextAttemptMs(state: CoreState, market: MarketState): number {
   const isAsked = askedMs > Number.NEGATIVE_INFINITY;
   if (goal !== 'guard') {
     const dueMs = isAsked ? askedMs : lastWrittenMs + (refusedGapMs(state, market) ?? UNPROTECTED_GAP_MS);
-    return goal === 'renew-once' ? dueMs : Math.max(dueMs, noStraysFromMs(state, market, goal));
+    if (goal === 'renew-once') return dueMs;
+    const fromMs = noStraysFromMs(state, market, goal);
+    return Math.max(dueMs, goal === 'delete' ? Math.min(fromMs, lastDeleteMs(state, market)) : fromMs);
   }
   if (isAsked) return market.staleNonces > 0 ? askedMs : Math.max(askedMs, lastWrittenMs + SHORTEST_GAP_MS);
   return lastWrittenMs + gapToNextMs(state, market);
@@ -201,6 +203,17 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
   const untilMs = straysMs + EARLY_MS;
   const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - DELETE_MS;
   return hasTime || before === 'trip' ? untilMs : 0;
+}
+
+/**
+ * When a delete that waits for strays must leave at the latest: at once where the timer would run out meanwhile, and after
+ * that before one which a stray may have armed behind it runs out. The last one follows when there are no strays left.
+ */
+function lastDeleteMs(state: CoreState, market: MarketState): number {
+  const { armedUntilAwakeMs, lastWrittenMs, settings } = market;
+  if (armedUntilAwakeMs === null) return lastWrittenMs + settings.timeoutMs - ROUNDING_MS - DELETE_MS;
+  const runsOutMs = state.now.monoMs + armedUntilAwakeMs - awakeMs(state);
+  return runsOutMs < straysUntilMs(state, market, 'delete') + DELETE_MS ? 0 : Number.POSITIVE_INFINITY;
 }
 
 /** The slack. Where only a request of unknown outcome makes it doubtful, the slack without that request. */

@@ -121,8 +121,16 @@ type MarketNotice = { readonly market: string } & (
       /** Its orders are cancelled by then unless somebody renews the timer, Unix milliseconds; null where none may be left. */
       readonly firesByWallMs: number | null;
     }
-  /** `mayHaveFired`: the timer may have run out before; then its orders were cancelled. */
-  | { readonly kind: 'deleted'; readonly durationMs: number; readonly mayHaveFired: boolean }
+  /**
+   * `mayHaveFired`: the timer may have run out before; then its orders were cancelled. `isFinal`: no renewal without an
+   * answer can arm it again; otherwise it is deleted once more.
+   */
+  | {
+      readonly kind: 'deleted';
+      readonly durationMs: number;
+      readonly mayHaveFired: boolean;
+      readonly isFinal: boolean;
+    }
 );
 
 /** Why the exchange does not do what it is asked for. */

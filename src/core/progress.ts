@@ -129,6 +129,8 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   if (goal === 'guard') return ['impossible', 'is guarded again'];
   if (goal === 'delete') {
     if (reached) return ['done', `has no timer any more${describeGone(market)}`];
+    if (market.armedUntilAwakeMs === null && market.stats.renewals > 0)
+      return ['waiting', 'is deleted once more when a renewal without an answer cannot arrive any more'];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
   if (leftMs === null) return ['done', `has no timer any more${describeGone(market)}`];

@@ -10,10 +10,12 @@ import {
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
+  EARLY_MS,
   FIRST_PROBE_GAP_MS,
   gapToKeyProbeMs,
   hurry,
   isAnswering,
+  noStraysFromMs,
   schedule,
   silentMs,
   UNPROTECTED_GAP_MS,
@@ -181,9 +183,12 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);
-  if (market.goal === 'delete') market.reached = true;
+  // Otherwise a stray may undo it, and another one follows.
+  const isFinal = attempt.at.monoMs + EARLY_MS >= noStraysFromMs(state, market, 'delete');
+  if (market.goal === 'delete') market.reached = isFinal;
   const { mayHaveFired, settings } = market;
-  say(out, { kind: 'deleted', market: settings.market, durationMs: ageMs(state, attempt), mayHaveFired });
+  const durationMs = ageMs(state, attempt);
+  say(out, { kind: 'deleted', market: settings.market, durationMs, mayHaveFired, isFinal });
 }
 
 function calm(market: MarketState): void {

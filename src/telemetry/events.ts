@@ -145,10 +145,11 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   deleted: (n) =>
     n.mayHaveFired
       ? `${n.market} has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.`
-      : `The exchange deleted the timer of ${n.market}: its orders stay.`,
+      : `The exchange deleted the timer of ${n.market}: its orders stay.${n.isFinal ? '' : AGAIN}`,
   stopped: describeStop,
 };
 
+const AGAIN = ' It is deleted once more when no renewal without an answer can arrive any more.';
 const STOPPING = {
   delete: 'the timers of living bots are deleted and their orders stay',
   keep: 'the timers are left to fire',

@@ -32,12 +32,34 @@ describe('in a nonce window', () => {
     expect(written.length / 7 / 20).toBeLessThan(2);
   });
 
-  test('a stop guards a timer that would fire while its delete waits for a renewal that may still arrive', () => {
-    const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
-    play(driver, 'live 2, lost 1, stop, live 20');
-    expect(driver.finished()).toEqual([]);
-    expect(driver.asked(5).at(-1)?.atMs).toBeGreaterThan(8000);
-  });
+  test.each(['stop', 'pause', 'disarm', 'goodbye', 'removal'])(
+    'a %s deletes a timer that would fire before a renewal without an answer can arrive no more, and again after it',
+    (what) => {
+      const markets = ['AAA:5', 'BBB'];
+      const driver = armed({ markets, nonce: 'window', shutdown: { budgetMs: 20_000 } });
+      play(driver, 'live 2, lost 1');
+      const askedMs = driver.sinceStartMs();
+      if (what === 'stop') driver.stop();
+      else if (what === 'goodbye') driver.say('goodbye');
+      else if (what === 'removal') driver.reload({ markets: ['BBB'], nonce: 'window' });
+      else driver.operate(what === 'pause' ? 'pause' : 'disarm', null, 60_000);
+      driver.live(20_000);
+      const lostMs = driver.of('AAA').findLast(({ timeoutSeconds }) => timeoutSeconds === 5)?.atMs ?? 0;
+      const deletes = driver
+        .of('AAA')
+        .flatMap(({ timeoutSeconds, atMs }) => (timeoutSeconds === null ? atMs : []));
+      expect(deletes[0]).toBeLessThan(askedMs + 100);
+      // A timer that it arms behind a delete is gone before it fires.
+      for (const [place, atMs] of deletes.slice(1).entries())
+        expect(atMs - (deletes[place] ?? 0)).toBeLessThanOrEqual(3000);
+      expect(deletes.at(-1)).toBeGreaterThanOrEqual(lostMs + 10_000);
+      expect(driver.notices('fired')).toEqual([]);
+      const said = driver.notices('deleted').filter(({ market }) => market === 'AAA');
+      expect(said.map(({ isFinal }) => isFinal)).toEqual([...deletes.slice(1).map(() => false), true]);
+      expect(said.some(({ mayHaveFired }) => mayHaveFired)).toBe(false);
+      if (what === 'stop') expect(driver.finished()).toEqual([]);
+    },
+  );
 
   test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
     const markets = ['AAA:10', 'BBB:10', 'CCC:5'];

@@ -192,7 +192,7 @@ active proctype World() {
               && n == 0
 #endif
 #if defined(WINDOW) && !defined(BUG_STRAY)
-              && (stray == 0 || phase == STOP)   /* a stop may have no time to wait: it goes at once, and says so */
+              && (stray == 0 || phase == STOP)   /* a stop may have no time to wait: it goes at once, and says so; one that is repeated later is left out */
 #endif
              ) -> assert(phase == HELD || !wasDead); nb = 0; risky = (stray > 0); put(DELETE, life)
           :: else fi; i = 0; n = 0; d = 0; j = 0; check() }

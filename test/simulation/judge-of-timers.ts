@@ -93,8 +93,8 @@ export function createDepartureJudge({ plan, nowMs, blame }: Court): Listener {
 const DELETE_MS = 1000;
 
 /**
- * Invariants 3 and 6: without rising nonces what ends or shortens a timer is not written while a renewal may still arrive
- * behind it; and in either mode nothing is renewed that is guarded no longer.
+ * Invariants 3 and 6: without rising nonces no trip is written, and no delete is called the last, while a renewal may still
+ * arrive behind it; and in either mode nothing is renewed that is guarded no longer.
  */
 export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
   /** What a daemon wrote for one market to arm its timer. */
@@ -105,10 +105,11 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
     lastMonoMs: Number.NEGATIVE_INFINITY,
     /** A stop has written a delete. */
     deletedInStop: false,
+    /** A renewal could still arrive behind the last delete. */
+    isEarly: false,
   }));
   // A daemon counts from when it decided on a request, which is a little earlier.
   const dangerousMs = REQUEST_LIFETIME_MS - latestDepartureMs(plan);
-  const hasNewKey = plan.faults.some(({ kind }) => kind === 'new-key');
 
   /**
    * Could a renewal of the market still arrive when the budget of the stop ends? A suspend brings that end nearer, and no
@@ -120,17 +121,20 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
     return dangerMs >= by.stoppingMs + stopBudgetMs(plan) - DELETE_MS - TOLERANCE_MS - nowMs();
   }
 
-  function judgeEnd({ market }: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {
-    if (plan.nonce !== 'window') return;
+  /** Could a renewal still arrive behind what is written now? A trip behind a trip undoes nothing. */
+  function mayBeUndone(market: string, by: Incarnation, purpose: 'trip' | 'delete'): boolean {
     const { onTheWay } = postOf(by, market);
     for (const [sent, { leftMs }] of onTheWay) if (nowMs() - leftMs >= dangerousMs) onTheWay.delete(sent);
-    // A trip behind a trip undoes nothing.
-    const mayArrive = onTheWay.values().some((one) => one.purpose === 'renew' || purpose === 'delete');
-    if (!mayArrive || (purpose === 'delete' && hasNoTime(market, by))) return;
-    const said = `wrote a ${purpose} while a renewal could still arrive behind it`;
-    const invariant = purpose === 'delete' ? '6 nothing after delete' : '3 bounded kill';
-    blame(invariant, `${market}: ${nameOf(by)} ${said}`);
+    if (plan.nonce !== 'window') return false;
+    return onTheWay.values().some((one) => one.purpose === 'renew' || purpose === 'delete');
   }
+
+  const blameEnd = (
+    market: string,
+    by: Incarnation,
+    said: string,
+    as: '3 bounded kill' | '6 nothing after delete',
+  ) => blame(as, `${market}: ${nameOf(by)} ${said} while a renewal could still arrive behind it`);
 
   function judgeRenewal({ market }: Truth, by: Incarnation): void {
     const { intent, guardedSinceMs, deletesUntilMs, tripsUntilMs, movedSinceMs } = intents.of(by, market);
@@ -139,11 +143,8 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
     if (policy === 'handoff' || movedSinceMs !== null) return;
     if (intent === 'lapsed' && nowMs() - guardedSinceMs > plan.roundTripMs + TOLERANCE_MS)
       blame('8 lapses', `${market}: ${nameOf(by)} renewed what a lapse has taken out of guard`);
-    // A stop that deletes waits for a sign of life of the bot, and for strays, such as those of another key; it guards the market until its first delete.
-    const waits =
-      (plan.watched || plan.nonce === 'window' || hasNewKey) &&
-      policy === 'delete' &&
-      !postOf(by, market).deletedInStop;
+    // A stop that deletes waits for a sign of life of the bot, and guards the market until its first delete.
+    const waits = plan.watched && policy === 'delete' && !postOf(by, market).deletedInStop;
     const isEnded = Math.max(deletesUntilMs, tripsUntilMs) === Number.POSITIVE_INFINITY;
     if (isEnded || (by.stoppingMs !== null && !waits))
       blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
@@ -151,19 +152,33 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
 
   const listener: Listener = {
     onWrite({ truth, by, sent, purpose }) {
+      const { market } = truth;
+      const post = postOf(by, market);
       if (purpose === 'renew') judgeRenewal(truth, by);
-      else judgeEnd(truth, by, purpose);
-      const post = postOf(by, truth.market);
+      else if (purpose === 'trip' && mayBeUndone(market, by, purpose))
+        blameEnd(market, by, 'wrote a trip', '3 bounded kill');
       if (purpose === 'delete') {
         if (by.stoppingMs !== null) post.deletedInStop = true;
+        post.isEarly = mayBeUndone(market, by, purpose) && !hasNoTime(market, by);
         return;
       }
       post.onTheWay.set(sent, { purpose, leftMs: nowMs() });
       post.lastMonoMs = by.clock.now().monoMs;
     },
     onArrival: (by, market, sent) => void postOf(by, market).onTheWay.delete(sent),
+    onNotice(by, notice) {
+      if (
+        notice.kind === 'deleted' &&
+        notice.isFinal &&
+        postOf(by, notice.market).isEarly &&
+        !hasNoTime(notice.market, by)
+      )
+        blameEnd(notice.market, by, 'called a timer deleted', '6 nothing after delete');
+    },
   };
-  return { ...listener, hasNoTime };
+  /** Is the delete that was just written one that another one must follow? */
+  const isEarly = (market: string, by: Incarnation) => postOf(by, market).isEarly;
+  return { ...listener, hasNoTime, isEarly };
 }
 
 const ROUNDING_MS = 1000;
@@ -252,7 +267,7 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
  */
 export function createDeleteJudge(
   court: Court,
-  hasNoTime: (market: string, by: Incarnation) => boolean,
+  { hasNoTime, isEarly }: ReturnType<typeof createStrayJudge>,
 ): Listener {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const noted: Incarnation[] = [];
@@ -265,6 +280,8 @@ export function createDeleteJudge(
       strays: new Set<string>(),
       /** The deletes that it wrote since their market was wanted last: their numbers and markets. */
       fresh: new Map<number, string>(),
+      /** Numbers of the deletes that another one follows, as a renewal could still arrive behind them. */
+      early: new Set<number>(),
       /** Markets for which it ever decided on something else than a delete. */
       armed: new Set<string>(),
       /** The deletes that it wrote while it stopped: their numbers and markets. */
@@ -302,8 +319,9 @@ export function createDeleteJudge(
     },
     onWrite({ truth, by, sent, timeoutSeconds }) {
       if (timeoutSeconds !== null) return;
-      const { tried, earned, armed, fresh } = doingsOf(by);
+      const { tried, earned, armed, fresh, early } = doingsOf(by);
       fresh.set(sent.number, truth.market);
+      if (isEarly(truth.market, by)) early.add(sent.number);
       if (by.stoppingMs !== null) tried.set(sent.number, truth.market);
       if (isEarned(court, truth, by)) earned.add(sent.number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
@@ -336,10 +354,10 @@ export function createDeleteJudge(
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.of(by, truth.market).tripsUntilMs >= nowMs()) return;
-      const { earned, tried, deleted, fresh } = doingsOf(by);
+      const { earned, tried, deleted, fresh, early } = doingsOf(by);
       const isAsked = fresh.has(number) && untilMs === Number.POSITIVE_INFINITY;
       // Nor does one of a pause that was over when the stop began: the timer is guarded until the stop hears of the bot.
-      if (tried.has(number) || isAsked) deleted.add(truth.market);
+      if ((tried.has(number) || isAsked) && !early.has(number)) deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by, earned.has(number));
     },
   };

@@ -34,7 +34,7 @@ function appoint(court: Court): readonly Listener[] {
     timers.createBeliefJudge(court),
     timers.createDepartureJudge(court),
     strays,
-    timers.createDeleteJudge(court, strays.hasNoTime),
+    timers.createDeleteJudge(court, strays),
     timers.createEvidenceJudge(court),
     haste.createIsolationJudge(court),
     haste.createProgressJudge(court),

@@ -203,7 +203,15 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('deletes and trips that fail go before all renewals', 71, 'fired although', [
     ['core/dispatch', 'isEnd && market.streak === 0', 'isEnd'],
   ]),
-  bug('a trip does not wait for strays', 27, 'could still arrive behind it', 'a delete waits for strays'),
+  bug(
+    'the last delete does not wait for strays',
+    27,
+    'could still arrive',
+    'the last delete waits for strays',
+  ),
+  bug('a delete that a stray may undo is called the last', 32, 'could still arrive', [
+    ['core/settle', "attempt.at.monoMs + EARLY_MS >= noStraysFromMs(state, market, 'delete')", 'true'],
+  ]),
   bug(
     'a stop calls a failed delete its policy',
     'bot-fails-with-a-delete-on-its-way.json',

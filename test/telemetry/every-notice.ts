@@ -79,7 +79,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   pinged: { kind: 'pinged', base: 0, ok: false, latencyMs: 2000, reason: 'timeout', detail, changed: true },
   'all-armed': { kind: 'all-armed', markets: 3, sinceStartMs: 412 },
   stopping: { kind: 'stopping', policy: 'delete', budgetMs: 8000, why: 'SIGTERM' },
-  deleted: { kind: 'deleted', market, durationMs: 15, mayHaveFired: false },
+  deleted: { kind: 'deleted', market, durationMs: 15, mayHaveFired: false, isFinal: true },
   stopped: {
     kind: 'stopped',
     left: [
