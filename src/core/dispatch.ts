@@ -14,7 +14,6 @@ import {
   lookAgainAt,
   MOST_OPEN,
   schedule,
-  silentMs,
   untilPressedMs,
 } from './next.ts';
 import { LONGEST_LANE_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
@@ -415,10 +414,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
     // the fewest tries go first, and then the earliest deadline, which is less than 1e6 ms away: no timer is longer than 600 s.
     const leftMs = leftToSaveMs(state, market);
-    const isPressed = isInDoubt(state, market, leftMs) || untilPressedMs(state, market) <= 0;
-    // One whose probe of a moment ago is not answered may be sick by itself: another one is tried before its next.
-    const newest = openWrites(market).at(-1);
-    const isLast = isPressed && (newest === undefined || unansweredMs(state, newest) >= silentMs(state));
+    const isLast = isInDoubt(state, market, leftMs) || untilPressedMs(state, market) <= 0;
     const lostRank = isSalvageable(state, market, leftMs) ? 0 : 1e12;
     const rank = (isLast ? -1e12 : lostRank) + tries * 1e6 + leftMs;
     if (rank < bestRank) [best, bestRank] = [market, rank];

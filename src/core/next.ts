@@ -23,6 +23,11 @@ export const EARLY_MS = 1;
 export const MOST_OPEN = 3;
 /** Attempts for a market that has nothing left to save follow each other at this distance. */
 export const UNPROTECTED_GAP_MS = 500;
+/**
+ * Half-open probes may follow each other faster than the attempts of one market: some may go to markets that are sick by
+ * themselves, and must leave time for one that is well.
+ */
+const SHORTEST_PROBE_GAP_MS = 50;
 /** An attempt without success is repeated after this share of the slack. */
 const RETRY_SHARE = 1 / 4;
 /** The same where others are answered. */
@@ -152,8 +157,8 @@ function gapToCertaintyMs({ belief, lastWrittenMs, offsetMs }: MarketState): num
  * The gap after an attempt without success: a share of the slack, so that attempts get denser as the deadline comes
  * near. Nobody knows when an outage ends, and of all gaps only the last one before the deadline costs time.
  */
-function retryGapMs(slackMs: number, share = RETRY_SHARE): number {
-  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, SHORTEST_GAP_MS, 5000);
+function retryGapMs(slackMs: number, share = RETRY_SHARE, leastMs = SHORTEST_GAP_MS): number {
+  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, leastMs, 5000);
 }
 
 /**
@@ -324,7 +329,8 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(thenMs, retryGapMs(thenMs), 4 * (state.answerMs ?? USUAL_ANSWER_MS) + COALESCE_MS);
+  const gapMs = retryGapMs(thenMs, RETRY_SHARE, SHORTEST_PROBE_GAP_MS);
+  return lastChanceMs(thenMs, gapMs, 4 * (state.answerMs ?? USUAL_ANSWER_MS) + COALESCE_MS);
 }
 
 /**

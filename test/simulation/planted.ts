@@ -47,20 +47,23 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('retries follow each other without a pause', 1, 'requests within a second', [
     [
       'core/next',
-      'slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, SHORTEST_GAP_MS, 5000)',
+      'slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs * share, leastMs, 5000)',
       '20 + 0 * slackMs',
     ],
     ['core/promise', 'SHORTEST_GAP_MS = 250', 'SHORTEST_GAP_MS = 20'],
   ]),
   bug('the pause between retries is longer than the timer', 39, 'fired although', [
-    ['core/next', 'clamp(slackMs * share, SHORTEST_GAP_MS, 5000)', '30_000'],
+    ['core/next', 'clamp(slackMs * share, leastMs, 5000)', '30_000'],
     ['core/next', '? lastMs', '? gapMs'],
   ]),
   bug(
     'words count from the first of many short stalls',
     'a-living-bot-between-many-stalls.json',
     'calls bot-0 silent',
-    [['core/step', 'if (readMs > monoMs)', 'if (readMs > monoMs && readMs < monoMs)']],
+    [
+      ['core/step', 'if (isDeaf(state)) wakeMs = monoMs + EARLY_MS;', ''],
+      ['core/goal', 'Math.max(deafSinceMs, readFromMs(state))', 'deafSinceMs'],
+    ],
   ),
   bug('the timer counts from the reply', 12, 'longer than it is', [
     ['core/belief', 'at.lifeMs +', 'at.lifeMs + (write.untilMs - write.at.monoMs) +'],
