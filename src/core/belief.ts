@@ -266,20 +266,22 @@ function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
   );
 }
 
-/** May a renewal that nobody confirmed have armed a timer, since the last confirmed delete, that has run out by now? */
-export function mayHaveRunOut(state: CoreState, { belief }: MarketState): boolean {
-  const deletes = belief.writes.filter(
-    ({ purpose, status }) => purpose === 'delete' && status === 'confirmed',
+/**
+ * When a timer runs out, at the earliest, that a request of unknown outcome may have armed behind the last confirmed one;
+ * awake clock.
+ */
+export function mayRunOutAwakeMs({ belief: { writes } }: MarketState): number {
+  const confirmed = writes.filter(({ status }) => status === 'confirmed');
+  const fromMs = Math.max(...confirmed.map(({ at }) => at.awakeMs));
+  const strays = writes.filter(
+    ({ id, purpose, status, left }) => id !== 0 && purpose !== 'delete' && status === 'unknown' && left,
   );
-  const deletedMs = Math.max(...deletes.map(({ at }) => at.awakeMs));
-  return belief.writes.some(
-    ({ id, purpose, status, left, at, shortestMs }) =>
-      id !== 0 &&
-      purpose !== 'delete' &&
-      status === 'unknown' &&
-      left &&
-      Math.max(at.awakeMs, deletedMs) + leastMs(shortestMs) <= awakeMs(state),
-  );
+  return Math.min(...strays.map(({ at, shortestMs }) => Math.max(at.awakeMs, fromMs) + leastMs(shortestMs)));
+}
+
+/** May such a timer have run out by now? */
+export function mayHaveRunOut(state: CoreState, market: MarketState): boolean {
+  return mayRunOutAwakeMs(market) <= awakeMs(state);
 }
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */

@@ -2,7 +2,7 @@ import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
 import type { CoreSettings, Effect, MarketSettings, OperatorCommand, Policy } from './events.ts';
 import { follow, hold, isAlive, saySuspended } from './goal.ts';
-import { askFor, hurry } from './next.ts';
+import { askFor, hurry, schedule } from './next.ts';
 import type { LeftArmed } from './notice.ts';
 import { carriedPerSecond, LATE_MS } from './promise.ts';
 import {
@@ -247,7 +247,11 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   };
   say(out, { kind: 'stopping', policy, budgetMs, why });
   state.key.nextProbeMs = monoMs;
-  for (const market of state.markets) follow(state, market);
+  for (const market of state.markets) {
+    follow(state, market);
+    // A delete that waits for strays may wait for longer than the stop lasts.
+    schedule(state, market);
+  }
   for (const attempt of state.attempts.values())
     if (attempt.market.goal !== 'guard') attempt.giveUpMs = Math.min(attempt.giveUpMs, monoMs + budgetMs / 4);
 }

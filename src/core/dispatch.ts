@@ -381,6 +381,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
       (one) => !probes.has(one) && (standsIn ? one.goal === 'guard' : hasFailed(state, one)),
     );
     if (market !== null) probes.set(market, base);
+    else lookAgainAt(state, state.now.monoMs + SHORTEST_GAP_MS);
   }
   return probes;
 }

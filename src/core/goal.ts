@@ -150,28 +150,18 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     for (const market of state.markets) if (market.bot === bot) follow(state, market);
 }
 
-/**
- * A word that lay in a socket is read within three turns of the event loop: its connection is accepted, its head read, its
- * body read. So many ticks have three turns between them.
- */
-export const TURNS = 4;
-
-/** When the loop began the turns that have read all that waited then, monotonic. */
-const readFromMs = ({ turnsMs }: CoreState): number => turnsMs.at(-TURNS) ?? Number.NEGATIVE_INFINITY;
-
-/** May words still come in that lay in the sockets in the last stall? */
-export const isDeaf = (state: CoreState): boolean => readFromMs(state) < state.stalledMs;
+/** After a stall it takes this long at most until everything that waited in the sockets has been read. */
+const DEAF_MS = 1000;
 
 /**
  * The monotonic moment that a word counts from. It may have been said at any time since the step before, and after a
  * stall at any time since that began: words that had piled up in the sockets come in as if they were new.
  */
 function saidAtMs(state: CoreState, agoMs: number): number {
-  const { now, lastStepMs, deafSinceMs } = state;
-  const latestMs = isDeaf(state)
-    ? Math.min(lastStepMs, Math.max(deafSinceMs, readFromMs(state)))
-    : lastStepMs;
-  return Math.min(latestMs, now.monoMs - Math.max(0, agoMs));
+  const { monoMs } = state.now;
+  const latestMs =
+    monoMs < state.stalledMs + DEAF_MS ? Math.min(state.lastStepMs, state.deafSinceMs) : state.lastStepMs;
+  return Math.min(latestMs, monoMs - Math.max(0, agoMs));
 }
 
 /** Finds out which bots' evidence ran out since the last step. */

@@ -1,4 +1,4 @@
-import { straysUntilMs } from './belief.ts';
+import { mayRunOutAwakeMs, straysUntilMs } from './belief.ts';
 import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   awakeMs,
@@ -215,9 +215,10 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
  * that before one which a stray may have armed behind it runs out. The last one follows when there are no strays left.
  */
 function lastDeleteMs(state: CoreState, market: MarketState): number {
-  const { armedUntilAwakeMs, lastWrittenMs, settings } = market;
-  if (armedUntilAwakeMs === null) return lastWrittenMs + settings.timeoutMs - ROUNDING_MS - DELETE_MS;
-  const runsOutMs = state.now.monoMs + armedUntilAwakeMs - awakeMs(state);
+  const { armedUntilAwakeMs } = market;
+  const untilAwakeMs = Math.min(armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, mayRunOutAwakeMs(market));
+  const runsOutMs = state.now.monoMs + untilAwakeMs - awakeMs(state);
+  if (armedUntilAwakeMs === null) return runsOutMs - DELETE_MS;
   return runsOutMs < straysUntilMs(state, market, 'delete') + DELETE_MS ? 0 : Number.POSITIVE_INFINITY;
 }
 

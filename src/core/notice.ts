@@ -123,7 +123,7 @@ type MarketNotice = { readonly market: string } & (
     }
   /**
    * `mayHaveFired`: the timer may have run out before; then its orders were cancelled. `isFinal`: no renewal without an
-   * answer can arm it again; otherwise it is deleted once more.
+   * answer can arm it again.
    */
   | {
       readonly kind: 'deleted';

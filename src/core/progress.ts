@@ -1,3 +1,4 @@
+import { straysUntilMs } from './belief.ts';
 import type { CommandName, CoreSettings, Progress } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import type { Suspension } from './notice.ts';
@@ -129,7 +130,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   if (goal === 'guard') return ['impossible', 'is guarded again'];
   if (goal === 'delete') {
     if (reached) return ['done', `has no timer any more${describeGone(market)}`];
-    if (market.armedUntilAwakeMs === null && market.stats.renewals > 0)
+    if (isToBeDeletedAgain(state, market))
       return ['waiting', 'is deleted once more when a renewal without an answer cannot arrive any more'];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
@@ -145,6 +146,14 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
     ? 'keeps its timer, as the policy says'
     : `keeps its timer: its bot ${GONE[suspension ?? 'bot_stale']}`;
   return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
+}
+
+/** Its last delete is confirmed, nothing was written after that to arm the timer, and a stray may still do so. */
+function isToBeDeletedAgain(state: CoreState, market: MarketState): boolean {
+  const last = market.belief.writes.findLast(
+    ({ purpose, status }) => purpose !== 'delete' || status === 'confirmed',
+  );
+  return last?.purpose === 'delete' && straysUntilMs(state, market, 'delete') > state.now.monoMs;
 }
 
 /** What is known of the orders of a market whose timer is gone. */

@@ -6,11 +6,11 @@ import {
   isOvertaken,
   isRepeated,
   mayHaveRunOut,
+  straysUntilMs,
 } from './belief.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
-  EARLY_MS,
   FIRST_PROBE_GAP_MS,
   gapToKeyProbeMs,
   hurry,
@@ -179,13 +179,13 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const { market } = attempt;
   const { armedUntilAwakeMs } = market;
   if (armedUntilAwakeMs !== null) market.mayHaveFired = armedUntilAwakeMs <= awakeMs(state);
-  else market.mayHaveFired ||= mayHaveRunOut(state, market);
+  market.mayHaveFired ||= mayHaveRunOut(state, market);
   market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);
-  // Otherwise a stray may undo it, and another one follows.
-  const isFinal = attempt.at.monoMs + EARLY_MS >= noStraysFromMs(state, market, 'delete');
-  if (market.goal === 'delete') market.reached = isFinal;
+  // Where a stray may undo it, another one follows; but not in a stop that has no time for that.
+  const isFinal = attempt.at.monoMs >= straysUntilMs(state, market, 'delete');
+  if (market.goal === 'delete') market.reached = isFinal || noStraysFromMs(state, market, 'delete') === 0;
   const { mayHaveFired, settings } = market;
   const durationMs = ageMs(state, attempt);
   say(out, { kind: 'deleted', market: settings.market, durationMs, mayHaveFired, isFinal });

@@ -241,8 +241,6 @@ export class CoreState {
   stalledMs = Number.NEGATIVE_INFINITY;
   /** Words that are heard right after a stall may have been said since then. Monotonic. */
   deafSinceMs = Number.NEGATIVE_INFINITY;
-  /** The last ticks, monotonic: each is a turn of the event loop. */
-  turnsMs: readonly number[] = [];
   nextAttemptId = 1;
   nextOrder = 1;
   /** The monotonic time at which the next tick was asked for. */

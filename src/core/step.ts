@@ -2,8 +2,8 @@ import { believeLeft, mayHaveRunOut, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { dispatch, giveUp } from './dispatch.ts';
 import type { CoreEvent, Effect } from './events.ts';
-import { hearBot, isAlive, isDeaf, judgeBots, suspensionOf, TURNS } from './goal.ts';
-import { EARLY_MS, hurry, schedule } from './next.ts';
+import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
+import { hurry, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
 import { carriedPerSecond, LATE_MS, TICK_MS } from './promise.ts';
 import { hearPing, judgeSilence, measureAnswers, noteLapse, pingBases, settle } from './settle.ts';
@@ -24,6 +24,8 @@ import {
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
+/** A loop that has turned for this long has read what waited in the sockets. */
+const READ_MS = 100;
 const REPLAN_MS = 5000;
 /** After a 429 periods come back in steps. */
 const RECOVERY_MS = 10_000;
@@ -53,7 +55,6 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
 function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
   switch (event.kind) {
     case 'tick':
-      state.turnsMs = [...state.turnsMs.slice(1 - TURNS), state.now.monoMs];
       break;
     case 'settled': {
       const attempt = state.attempts.get(event.attempt);
@@ -134,7 +135,6 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
 function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const { monoMs } = now;
   const lastMs = state.now.monoMs;
-  const wasDeaf = isDeaf(state);
   const lateMs = monoMs - state.wakeAtMs;
   const jumps = observeClocks(state.timebase, now);
   if (monoMs > lastMs) state.lastStepMs = lastMs;
@@ -143,9 +143,14 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   for (const jump of jumps) say(out, { kind: 'stall', ...jump });
   const missed = jumps.some(({ byMs }) => byMs > 0);
   if (lateMs <= LATE_MS && !missed) return;
-  if (!wasDeaf) state.deafSinceMs = lastMs;
+  // Between two stalls the sockets were read if there was time for it.
+  const readMs = lastMs - state.stalledMs;
+  state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.stalledMs = monoMs;
-  if (missed) for (const market of state.markets) if (market.goal === 'guard') hurry(state, market);
+  if (missed)
+    for (const market of state.markets)
+      if (market.goal === 'guard') hurry(state, market);
+      else schedule(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts.values())
     attempt.giveUpMs = Math.max(attempt.giveUpMs, monoMs + LATE_MS);
@@ -183,8 +188,10 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   market.firedMs = belief.notAfterMs;
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   // The end of the stop tells what became of its deletes.
+  const isUnsure = market.armedUntilAwakeMs === null && mayHaveRunOut(state, market);
   const isDeleted =
-    market.goal === 'delete' && (state.phase.kind === 'stopping' || market.armedUntilAwakeMs === null);
+    market.goal === 'delete' &&
+    (state.phase.kind === 'stopping' || (market.armedUntilAwakeMs === null && !isUnsure));
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   // A delete without an answer may have come first, once it has left.
@@ -193,7 +200,6 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   );
   const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
-  const isUnsure = market.armedUntilAwakeMs === null && mayHaveRunOut(state, market);
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
@@ -202,7 +208,7 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
   } else if (isFiring) {
-    const why = mayBeDeleted ? 'undeleted' : whyFired(market);
+    const why = mayBeDeleted || isUnsure ? 'undeleted' : whyFired(market);
     say(out, { kind: 'fired', market: name, why, firedByWallMs });
   }
   schedule(state, market);
@@ -266,7 +272,9 @@ function setWake(state: CoreState): void {
     return;
   }
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
-  if (isDeaf(state)) wakeMs = monoMs + EARLY_MS;
+  // A step after `READ_MS` shows that the loop turned: without it words would count from before every recent stall.
+  const readMs = state.stalledMs + READ_MS;
+  if (readMs > monoMs) wakeMs = Math.min(wakeMs, readMs);
   for (const { status, giveUpMs } of state.attempts.values())
     if (status === 'open') wakeMs = Math.min(wakeMs, giveUpMs);
   if (state.phase.kind === 'running')

@@ -149,7 +149,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   stopped: describeStop,
 };
 
-const AGAIN = ' It is deleted once more when no renewal without an answer can arrive any more.';
+const AGAIN = ' A renewal without an answer may still arm it again.';
 const STOPPING = {
   delete: 'the timers of living bots are deleted and their orders stay',
   keep: 'the timers are left to fire',

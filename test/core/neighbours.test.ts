@@ -61,6 +61,61 @@ describe('in a nonce window', () => {
     },
   );
 
+  const PAIR = { markets: ['AAA:5', 'BBB'], nonce: 'window' } as const;
+  const LONG = { markets: ['AAA:60', 'BBB'], nonce: 'window' } as const;
+  const deletesOf = (driver: Driver) =>
+    driver.of('AAA').flatMap(({ timeoutSeconds, atMs }) => (timeoutSeconds === null ? atMs : []));
+
+  test('a delete that fails in between is repeated before a timer that a stray arms fires', () => {
+    const driver = play(armed(PAIR), 'live 2, lost 1, disarm, live 2.9');
+    driver.suffer(400, NOT_SENT, 'AAA');
+    driver.live(20_000);
+    expect(deletesOf(driver).some((atMs) => atMs > 8100 && atMs < 9900)).toBe(true);
+    expect(driver.notices('deleted').some(({ mayHaveFired }) => mayHaveFired)).toBe(false);
+  });
+
+  test('a timer that no answer has confirmed is deleted before the first renewal may let it fire', () => {
+    const driver = played(PAIR, 'lost 2.6 AAA, disarm, live 20');
+    expect(deletesOf(driver)[0]).toBeLessThan(4000);
+  });
+
+  test('a trip without an answer is a reason to delete at once', () => {
+    const driver = play(armed(LONG), 'live 2, trip AAA, lost 0.1 AAA');
+    const askedMs = driver.sinceStartMs();
+    play(driver, 'disarm AAA, live 30');
+    // It goes when the trip was given up, after a second.
+    expect(deletesOf(driver)[0]).toBeLessThan(askedMs + 1200);
+    expect(driver.notices('deleted').some(({ mayHaveFired }) => mayHaveFired)).toBe(false);
+  });
+
+  test('a stop that begins while a delete waits deletes at once where its budget is shorter', () => {
+    const driver = play(armed(LONG), 'live 3.9, lost 0.8, pause 600, live 0.2, stop, live 9');
+    expect(deletesOf(driver)).toHaveLength(1);
+    expect(driver.notices('deleted').find(({ market }) => market === 'AAA')?.isFinal).toBe(false);
+    expect(driver.finished()).toEqual(['AAA unconfirmed']);
+  });
+
+  test('a delete that waits goes at once after a suspend that has let the timer run down', () => {
+    const driver = play(armed(LONG), 'live 3.9, lost 0.8, disarm, live 0.2');
+    driver.move({ monoMs: 10, bootMs: 48_000, wallMs: 48_000 });
+    driver.tick();
+    const wokeMs = driver.sinceStartMs();
+    driver.live(20_000);
+    expect(deletesOf(driver)[0]).toBeLessThan(wokeMs + 100);
+  });
+
+  test('a timer that a stray may have armed behind a delete, and that no further one reached, is told of', () => {
+    const driver = play(armed(PAIR), 'live 2, lost 1, disarm, live 0.5');
+    expect(driver.progress('disarm').says).toContain('is deleted once more when');
+    driver.suffer(40_000, NOT_SENT, 'AAA');
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'undeleted' }]);
+  });
+
+  test('a delete that fails is not said to follow one that is confirmed', () => {
+    const driver = play(armed(LONG), 'live 5, disarm, live 1, arm, lost 0.4, disarm, unsent 1');
+    expect(driver.progress('disarm').says).toContain('the delete is not confirmed yet');
+  });
+
   test('a renewal that hangs is repeated over one more connection, also while others wait for a free one', () => {
     const markets = ['AAA:10', 'BBB:10', 'CCC:5'];
     const driver = played({ markets, nonce: 'window', connections: 2 }, 'start');

@@ -120,7 +120,7 @@ test.concurrent('where nonces have a window, a disarm right after a renewal with
   const control = { KILLSWITCHD_CONTROL: daemon.socket };
   const { code, out } = await type(['disarm', 'AAA_USDT', '--yes'], control);
   expect([code, out]).toEqual([0, 'AAA_USDT has no timer any more: its orders stay.']);
-  expect(daemon.logged('deleted')[0]?.msg).toContain('It is deleted once more when');
+  expect(daemon.logged('deleted')[0]?.msg).toContain('A renewal without an answer may still arm it again.');
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 

@@ -59,7 +59,7 @@ export const FAULTS = {
   'operator-pauses': 'market',
   'operator-disarms': 'market',
   'operator-trips': 'market',
-  stutters: 'daemon', // Short stalls of the size, one after the other, with a share of half as long between them.
+  stutters: 'daemon', // Short stalls of the size, one after the other, with half as long between them.
   reconnect: 'requests', // Idle connections were closed: it has to open one before it can leave.
   'unacknowledged-page': 'requests', // It is carried out, and a gateway answers 429 with a page of its own.
   // The next request within the length has to open a connection, and the host stands still for the size meanwhile; with a

@@ -60,10 +60,7 @@ export const PLANTED: readonly PlantedBug[] = [
     'words count from the first of many short stalls',
     'a-living-bot-between-many-stalls.json',
     'calls bot-0 silent',
-    [
-      ['core/step', 'if (isDeaf(state)) wakeMs = monoMs + EARLY_MS;', ''],
-      ['core/goal', 'Math.max(deafSinceMs, readFromMs(state))', 'deafSinceMs'],
-    ],
+    [['core/step', 'if (readMs > monoMs)', 'if (readMs > monoMs && readMs < monoMs)']],
   ),
   bug('the timer counts from the reply', 12, 'longer than it is', [
     ['core/belief', 'at.lifeMs +', 'at.lifeMs + (write.untilMs - write.at.monoMs) +'],
@@ -208,12 +205,12 @@ export const PLANTED: readonly PlantedBug[] = [
   ]),
   bug(
     'the last delete does not wait for strays',
-    27,
+    48,
     'could still arrive',
     'the last delete waits for strays',
   ),
   bug('a delete that a stray may undo is called the last', 32, 'could still arrive', [
-    ['core/settle', "attempt.at.monoMs + EARLY_MS >= noStraysFromMs(state, market, 'delete')", 'true'],
+    ['core/settle', "attempt.at.monoMs >= straysUntilMs(state, market, 'delete')", 'true'],
   ]),
   bug(
     'a stop calls a failed delete its policy',

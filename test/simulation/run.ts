@@ -162,7 +162,8 @@ const STRIKES: Partial<Record<FaultKind, Strike>> = {
       if (now !== undefined) fleet.rebudget(now, plan.budgetRequests);
     });
   },
-  stutters: ({ timeline, fleet }, fault) => stutter(timeline, fleet, fault, timeline.nowMs() + fault.forMs),
+  stutters: ({ timeline, fleet }, { target, forMs, sizeMs }) =>
+    stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs),
   'halts-connecting': ({ timeline, fleet }, { target, forMs, share, sizeMs }) =>
     fleet.halt(target, timeline.nowMs() + forMs - sizeMs, { forMs: sizeMs, sleeps: share < 0.5 }),
   'bot-silent': silence(null),
@@ -191,12 +192,12 @@ const STRIKES: Partial<Record<FaultKind, Strike>> = {
     knock(timeline, server, fault, LIMIT_WINDOW_MS / Math.max(1, plan.limitRequests * fault.share)),
 };
 
-function stutter(timeline: Timeline, fleet: Fleet, fault: Fault, untilMs: number): void {
+function stutter(timeline: Timeline, fleet: Fleet, target: number, untilMs: number, sizeMs: number): void {
   if (timeline.nowMs() >= untilMs) return;
-  const { target, sizeMs, share } = fault;
   fleet.running.get(target)?.clock.stall(sizeMs);
-  const runsMs = Math.max(5, (share * sizeMs) / 2);
-  timeline.at(timeline.nowMs() + sizeMs + runsMs, () => stutter(timeline, fleet, fault, untilMs));
+  timeline.at(timeline.nowMs() + 1.5 * Math.max(1, sizeMs), () =>
+    stutter(timeline, fleet, target, untilMs, sizeMs),
+  );
 }
 
 /** The daemon that keeps a market which moves; one beyond the run where there is only one. */
