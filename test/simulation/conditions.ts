@@ -144,9 +144,14 @@ function slowBaseMs({ faults }: Plan): number {
 
 /** The longest answer time that lets no timer of the market lapse. */
 export function bearableMs(plan: Plan, market: string): number {
-  const own = plan.markets.find((one) => one.market === market);
-  if (own === undefined) return 0;
-  const slackMs = own.timeoutSeconds * 1000 - 1000 - periodMs(timedOf(own));
+  const planned = plan.markets.find((one) => one.market === market);
+  if (planned === undefined) return 0;
+  // A reload may cut its timeout.
+  const reloads = plan.faults.filter(
+    ({ kind, target }) => kind === 'reload-timeout' && plan.markets[target] === planned,
+  );
+  const leastMs = Math.min(planned.timeoutSeconds * 1000, ...reloads.map(({ sizeMs }) => sizeMs));
+  const slackMs = leastMs - 1000 - periodMs(timedOf({ ...planned, timeoutSeconds: leastMs / 1000 }));
   if (plan.nonce === 'window') return Math.min(LONGEST_ANSWER_MS, 0.6 * slackMs);
   // One after the other: three renewals of every timer must find their time, and a part is for retries.
   return Math.min(LONGEST_ANSWER_MS, 0.3 * slackMs, 0.5 / leastPerMs(plan.markets) - plan.roundTripMs);
