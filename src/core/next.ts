@@ -80,7 +80,7 @@ function nextAttemptMs(state: CoreState, market: MarketState): number {
     const dueMs = isAsked ? askedMs : lastWrittenMs + (refusedGapMs(state, market) ?? UNPROTECTED_GAP_MS);
     if (goal === 'renew-once') return dueMs;
     const fromMs = noStraysFromMs(state, market, goal);
-    return Math.max(dueMs, goal === 'delete' ? Math.min(fromMs, lastDeleteMs(state, market)) : fromMs);
+    return Math.max(dueMs, goal === 'delete' ? Math.min(fromMs, latestDeleteMs(state, market)) : fromMs);
   }
   if (isAsked) return market.staleNonces > 0 ? askedMs : Math.max(askedMs, lastWrittenMs + SHORTEST_GAP_MS);
   return lastWrittenMs + gapToNextMs(state, market);
@@ -214,7 +214,7 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
  * When a delete that waits for strays must leave at the latest: at once where the timer would run out meanwhile, and after
  * that before one which a stray may have armed behind it runs out. The last one follows when there are no strays left.
  */
-function lastDeleteMs(state: CoreState, market: MarketState): number {
+function latestDeleteMs(state: CoreState, market: MarketState): number {
   const { armedUntilAwakeMs } = market;
   const untilAwakeMs = Math.min(armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, mayRunOutAwakeMs(market));
   const runsOutMs = state.now.monoMs + untilAwakeMs - awakeMs(state);

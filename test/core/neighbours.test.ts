@@ -33,7 +33,7 @@ describe('in a nonce window', () => {
   });
 
   test.each(['stop', 'pause', 'disarm', 'goodbye', 'removal'])(
-    'a %s deletes a timer that would fire before a renewal without an answer can arrive no more, and again after it',
+    'a %s deletes a short timer at once though a stray is left, and again when none is',
     (what) => {
       const markets = ['AAA:5', 'BBB'];
       const driver = armed({ markets, nonce: 'window', shutdown: { budgetMs: 20_000 } });

@@ -209,6 +209,9 @@ export const PLANTED: readonly PlantedBug[] = [
     'could still arrive',
     'the last delete waits for strays',
   ),
+  bug('a trip does not wait for strays', 48, 'wrote a trip while a renewal could still arrive', [
+    ['core/next', "hasTime || before === 'trip' ? untilMs : 0", "hasTime && before !== 'trip' ? untilMs : 0"],
+  ]),
   bug('a delete that a stray may undo is called the last', 32, 'could still arrive', [
     ['core/settle', "attempt.at.monoMs >= straysUntilMs(state, market, 'delete')", 'true'],
   ]),
