@@ -1,16 +1,7 @@
 import type { ServerTimer } from './events.ts';
 import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, TRIP_MS } from './promise.ts';
-import {
-  type Attempt,
-  awakeMs,
-  type Belief,
-  type CoreState,
-  type MarketState,
-  momentOf,
-  onTheirWay,
-  type Write,
-} from './state.ts';
+import { type Attempt, type Belief, type CoreState, type MarketState, type Write } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
 const DRIFT = 200e-6;
@@ -104,7 +95,7 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
     id: 0,
     order: 0,
     key: state.key.changes,
-    at: momentOf(state),
+    at: state.moment,
     status: 'unknown',
     left: true,
     untilMs,
@@ -242,7 +233,7 @@ export function isOvertaken({ belief }: MarketState, attempt: Write | undefined)
 /** Forgets settled requests that can no longer decide about anything, and folds the rest. */
 export function tidy(state: CoreState, market: MarketState): void {
   const { belief } = market;
-  const awaited = onTheirWay(market);
+  const awaited = market.onTheirWay;
   const confirmed = belief.writes.filter(({ status }) => status === 'confirmed');
   const fences = fencesOf(state, belief);
   const isReplaced = (write: Write): boolean =>
@@ -281,7 +272,7 @@ export function mayRunOutAwakeMs({ belief: { writes } }: MarketState): number {
 
 /** May such a timer have run out by now? */
 export function mayHaveRunOut(state: CoreState, market: MarketState): boolean {
-  return mayRunOutAwakeMs(market) <= awakeMs(state);
+  return mayRunOutAwakeMs(market) <= state.awakeMs;
 }
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */

@@ -1,25 +1,11 @@
 import { believeEarlierLife, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
-import type { CoreSettings, Effect, MarketSettings, OperatorCommand, Policy } from './events.ts';
+import type { CoreSettings, MarketSettings, OperatorCommand, Policy } from './events.ts';
 import { follow, hold, isAlive, saySuspended } from './goal.ts';
 import { askFor, hurry, schedule } from './next.ts';
 import type { LeftArmed } from './notice.ts';
 import { carriedPerSecond, LATE_MS } from './promise.ts';
-import {
-  awakeMs,
-  awakeSlackMs,
-  type Belief,
-  type BotState,
-  CoreState,
-  firesBy,
-  MarketState,
-  mayFire,
-  onTheirWay,
-  planPeriods,
-  say,
-  setMarkets,
-  wallAt,
-} from './state.ts';
+import { type Belief, type BotState, CoreState, MarketState } from './state.ts';
 import type { Instant } from './time.ts';
 
 /** A stop ends this long before its budget does, so that there is time to say what came of it. */
@@ -34,65 +20,61 @@ const SHARE_FOR_DELETES = 1 / 3;
 const UNREAD_MS = 2 * LATE_MS;
 
 /** Carries an operator's command out in the state; the requests follow from the goals. */
-export function operate(state: CoreState, command: OperatorCommand, out: Effect[]): void {
+export function operate(state: CoreState, command: OperatorCommand): void {
   if (state.phase.kind !== 'running') return;
   const named = command.markets === null ? null : new Set(command.markets);
   for (const market of state.markets) {
     if (market.leaving !== null || (named !== null && !named.has(market.settings.market))) continue;
-    obey(state, market, command, out);
+    obey(state, market, command);
   }
 }
 
-function obey(state: CoreState, market: MarketState, command: OperatorCommand, out: Effect[]): void {
+function obey(state: CoreState, market: MarketState, command: OperatorCommand): void {
   switch (command.does) {
     case 'arm':
-      if (market.hold !== null) release(state, market, 'operator', out);
+      if (market.hold !== null) release(state, market, 'operator');
       // The operator wants to know now, not at the next rare probe.
       market.refusal.said = null;
       market.refusal.count = 0;
       if (market.goal === 'guard') askFor(state, market);
       break;
     case 'resume':
-      if (market.hold?.why === 'paused') release(state, market, 'operator', out);
+      if (market.hold?.why === 'paused') release(state, market, 'operator');
       break;
     case 'disarm':
-      hold(state, market, 'disarmed', null, out);
+      hold(state, market, 'disarmed', null);
       break;
     case 'pause':
       // A pause ends by itself: it must not arm what somebody disarmed for good.
-      if (market.hold === null || market.hold.why === 'paused')
-        hold(state, market, 'paused', command.forMs, out);
+      if (market.hold === null || market.hold.why === 'paused') hold(state, market, 'paused', command.forMs);
       break;
     case 'trip':
-      hold(state, market, 'tripped', null, out);
+      hold(state, market, 'tripped', null);
       market.reached = false;
       askFor(state, market);
       break;
   }
 }
 
-function release(state: CoreState, market: MarketState, why: 'operator' | 'pause-over', out: Effect[]): void {
+function release(state: CoreState, market: MarketState, why: 'operator' | 'pause-over'): void {
   market.hold = null;
   follow(state, market);
-  say(out, { kind: 'released', market: market.settings.market, why });
+  state.say({ kind: 'released', market: market.settings.market, why });
 }
 
 /** Pauses end by themselves; the time that the host slept counts. */
-export function endPauses(state: CoreState, out: Effect[]): void {
+export function endPauses(state: CoreState): void {
   for (const market of state.markets) {
     const untilMs = market.hold?.untilAwakeMs ?? null;
-    if (untilMs !== null && market.leaving === null && awakeMs(state) >= untilMs)
-      release(state, market, 'pause-over', out);
+    if (untilMs !== null && market.leaving === null && state.awakeMs >= untilMs)
+      release(state, market, 'pause-over');
   }
 }
 
 export function createState(settings: CoreSettings, now: Instant): CoreState {
   const state = new CoreState(settings, now);
-  setMarkets(
-    state,
-    settings.markets.map((market) => createMarket(state, market)),
-  );
-  planPeriods(state, carriedPerSecond(settings, null));
+  state.setMarkets(settings.markets.map((market) => createMarket(state, market)));
+  state.planPeriods(carriedPerSecond(settings, null));
   return state;
 }
 
@@ -102,7 +84,7 @@ function meetBot(state: CoreState, name: string): BotState {
     bot: name,
     state: state.settings.liveness.mode === 'none' ? 'alive' : 'starting',
     lastLifeMs: Number.NEGATIVE_INFINITY,
-    lastAwakeMs: awakeMs(state),
+    lastAwakeMs: state.awakeMs,
   };
   state.bots.set(name, bot);
   return bot;
@@ -128,7 +110,7 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
     state.leftBehind.delete(settings.market);
     market.belief = belief;
     tidy(state, market);
-    market.overdueSaid = awakeSlackMs(state, market) <= 0;
+    market.overdueSaid = state.awakeSlackMs(market) <= 0;
     if (market.overdueSaid) belief.server = null;
   }
   return market;
@@ -139,7 +121,7 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
  * leaves as the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that
  * nothing else differs than what may change.
  */
-export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
+export function reload(state: CoreState, settings: CoreSettings): void {
   if (state.phase.kind !== 'running') return;
   for (const [name, belief] of state.leftBehind) if (isSpent(state, belief)) state.leftBehind.delete(name);
   state.settings = settings;
@@ -167,14 +149,14 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (moved.has(name)) market.leaving = market.goal === 'delete' ? 'dropped' : 'moved';
     else market.leaving = 'removed';
   }
-  setMarkets(state, [...staying, ...going]);
+  state.setMarkets([...staying, ...going]);
   forgetBots(state);
   const guarded = state.markets.filter(({ goal, leaving }) => goal === 'guard' && leaving === null);
   for (const market of state.markets) follow(state, market);
-  planPeriods(state, carriedPerSecond(settings, state.answerMs));
-  say(out, { kind: 'reloaded', added, removed, changed });
+  state.planPeriods(carriedPerSecond(settings, state.answerMs));
+  state.say({ kind: 'reloaded', added, removed, changed });
   // Their bot now is one that is dead, or has ended.
-  for (const market of guarded) if (market.goal !== 'guard') saySuspended(state, market, out);
+  for (const market of guarded) if (market.goal !== 'guard') saySuspended(state, market);
 }
 
 /** True where anything of the market changed. It is renewed at once, so that there is no gap between old and new. */
@@ -194,16 +176,16 @@ function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): b
 
 /** Nothing of the market can happen at the exchange any more. */
 function isSpent(state: CoreState, belief: Belief): boolean {
-  return !mayFire(state, belief) && belief.writes.every(({ untilMs }) => untilMs <= state.now.monoMs);
+  return !state.mayFire(belief) && belief.writes.every(({ untilMs }) => untilMs <= state.now.monoMs);
 }
 
 /** Forgets markets that have left: their timer is gone, or will fire as it was meant to, and nothing is under way. */
-export function forgetGone(state: CoreState, out: Effect[]): void {
+export function forgetGone(state: CoreState): void {
   if (state.phase.kind !== 'running' || (state.markets.at(-1)?.leaving ?? null) === null) return;
   const gone = new Set<MarketState>();
   for (const market of state.markets) {
-    if (market.leaving === null || onTheirWay(market).length > 0) continue;
-    const isGone = !mayFire(state, market.belief);
+    if (market.leaving === null || market.onTheirWay.length > 0) continue;
+    const isGone = !state.mayFire(market.belief);
     // A timer that has fired is told of before its market is forgotten.
     const isTold = (market.belief.notAfterMs ?? market.firedMs) <= market.firedMs;
     if (isGone ? !isTold : !market.reached) continue;
@@ -211,13 +193,10 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const name = market.settings.market;
     state.leftBehind.set(name, market.belief);
     const how = howGone(market, isGone);
-    say(out, { kind: 'removed', market: name, how, firesByWallMs: firesBy(state, market) });
+    state.say({ kind: 'removed', market: name, how, firesByWallMs: state.firesBy(market) });
   }
   if (gone.size === 0) return;
-  setMarkets(
-    state,
-    state.markets.filter((market) => !gone.has(market)),
-  );
+  state.setMarkets(state.markets.filter((market) => !gone.has(market)));
   forgetBots(state);
 }
 
@@ -231,7 +210,7 @@ function howGone({ goal, reached, armedUntilAwakeMs }: MarketState, isGone: bool
  * Enters the stop. Where timers are to be deleted, evidence is waited for that is newer than the stop: a bot that died a
  * moment ago still counts as alive, and its orders must not stay without a timer. What waits is guarded meanwhile.
  */
-export function beginStop(state: CoreState, policy: Policy, why: string, out: Effect[]): void {
+export function beginStop(state: CoreState, policy: Policy, why: string): void {
   if (state.phase.kind !== 'running') return;
   const { budgetMs } = state.settings.shutdown;
   const { monoMs } = state.now;
@@ -240,12 +219,12 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   state.phase = {
     kind: 'stopping',
     policy,
-    heardFromAwakeMs: awakeMs(state) + (state.settings.liveness.mode === 'beat' ? UNREAD_MS : 0),
+    heardFromAwakeMs: state.awakeMs + (state.settings.liveness.mode === 'beat' ? UNREAD_MS : 0),
     living: new Set([...state.bots.values()].filter((bot) => isAlive(state, bot))),
     evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
     budgetEndMs: monoMs + budgetMs,
   };
-  say(out, { kind: 'stopping', policy, budgetMs, why });
+  state.say({ kind: 'stopping', policy, budgetMs, why });
   state.key.nextProbeMs = monoMs;
   for (const market of state.markets) {
     follow(state, market);
@@ -257,7 +236,7 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
 }
 
 /** Ends the stop when every market is done or the budget is spent. */
-export function judgeStop(state: CoreState, out: Effect[]): void {
+export function judgeStop(state: CoreState): void {
   if (state.phase.kind !== 'stopping') return;
   const { monoMs } = state.now;
   const spent = monoMs >= state.phase.budgetEndMs - LAST_WORD_MS;
@@ -266,29 +245,29 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     const why = whyLeft(state, market);
     if (why === null) continue;
-    const firesByWallMs = wallAt(state, market.belief.notAfterMs ?? monoMs);
+    const firesByWallMs = state.wallAt(market.belief.notAfterMs ?? monoMs);
     left.push({ market: market.settings.market, firesByWallMs, why });
   }
   for (const [market, belief] of state.leftBehind) {
-    if (!mayFire(state, belief)) continue;
-    left.push({ market, firesByWallMs: wallAt(state, belief.notAfterMs ?? monoMs), why: 'policy' });
+    if (!state.mayFire(belief)) continue;
+    left.push({ market, firesByWallMs: state.wallAt(belief.notAfterMs ?? monoMs), why: 'policy' });
   }
-  for (const attempt of state.attempts.values()) giveUp(attempt, out);
+  for (const attempt of state.attempts.values()) giveUp(state, attempt);
   state.phase = { kind: 'stopped' };
-  say(out, { kind: 'stopped', left });
-  out.push({ kind: 'finished', left });
+  state.say({ kind: 'stopped', left });
+  state.effects.push({ kind: 'finished', left });
 }
 
 /** Why a market is named at the end of a stop: its timer may still fire, or may have fired before it was deleted. */
 function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null {
   const { goal, reached, belief, armedUntilAwakeMs } = market;
-  const mayExist = mayFire(state, belief);
+  const mayExist = state.mayFire(belief);
   // A timer that was confirmed and never deleted counts for as long as the process lives, also where it fired long ago.
   const isOwn = market.mayHaveFired || armedUntilAwakeMs !== null;
   if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
-    const ranOut = armedUntilAwakeMs !== null && armedUntilAwakeMs <= awakeMs(state);
+    const ranOut = armedUntilAwakeMs !== null && armedUntilAwakeMs <= state.awakeMs;
     return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
   }
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;

@@ -1,5 +1,5 @@
 import { believeWritten, isOvertaken, lastsUntilAwakeMs } from './belief.ts';
-import type { Effect, Purpose } from './events.ts';
+import type { Purpose } from './events.ts';
 import {
   answerTimeMs,
   EARLY_MS,
@@ -17,31 +17,7 @@ import {
   untilPressedMs,
 } from './next.ts';
 import { LONGEST_LANE_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
-import {
-  type Attempt,
-  ageMs,
-  awakeMs,
-  awakeSlackMs,
-  type BaseState,
-  type CoreState,
-  forgetSettled,
-  isRecent,
-  type MarketState,
-  mayFire,
-  momentOf,
-  onTheirWay,
-  openWrites,
-  periodOf,
-  say,
-  slackMs,
-  spend,
-  takesRenewals,
-  tokenAtMs,
-  tokens,
-  unansweredMs,
-  usableBases,
-  type Write,
-} from './state.ts';
+import { type Attempt, type BaseState, type CoreState, type MarketState, type Write } from './state.ts';
 import { clamp } from './time.ts';
 
 const LEAST_OWN = 64;
@@ -85,7 +61,7 @@ function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
 
 function waitsLong(state: CoreState, market: MarketState): boolean {
   const isLong = state.now.monoMs - market.nextMs > LAPSED_WAITS_MS;
-  return isLong && (market.goal !== 'guard' || slackMs(state, market) <= 0);
+  return isLong && (market.goal !== 'guard' || state.slackMs(market) <= 0);
 }
 
 /** A market that is due, and how long a renewal may still save its timer. */
@@ -105,11 +81,11 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 }
 
 /** Writes the requests that are due, the most urgent first, as far as lanes and tokens reach. */
-export function dispatch(state: CoreState, out: Effect[]): void {
+export function dispatch(state: CoreState): void {
   if (state.phase.kind === 'stopped') return;
-  const isAnew = !isRecent(state);
+  const isAnew = !state.isRecent;
   if (!isAnew && state.queue.length === 0) return;
-  forgetSettled(state);
+  state.forgetSettled();
   const refused = state.key.refusal.said;
   const full = new Set<boolean>();
   if (isAnew) {
@@ -118,12 +94,12 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
     for (const [market, base] of probes) {
       const { nextAttemptId } = state;
-      if (!send(state, market, base, full, out)) return;
+      if (!send(state, market, base, full)) return;
       noteProbe(state, base, state.nextAttemptId > nextAttemptId);
     }
   }
   const left: MarketState[] = [];
-  const open = usableBases(state).filter(takesRenewals);
+  const open = state.usableBases.filter((base) => base.takesRenewals);
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
     // A refused key gates the markets that have met it, or were never armed, as an outage does: one probe at a time finds out.
@@ -134,7 +110,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
       continue;
     const base = routeFor(state, market, open);
     if (base === null) continue;
-    if (send(state, market, base, full, out)) continue;
+    if (send(state, market, base, full)) continue;
     // No lane was full, so the bucket is empty, and the rest waits in its order. Where thousands wait for lanes, an answer
     // looks for no other market either.
     if (full.size === 0 || !isAnew) {
@@ -172,22 +148,16 @@ function isDue(state: CoreState, { nextMs }: MarketState): boolean {
  * Writes the market's next attempt, unless it waits for its own requests, or needs none. False where no token or no lane
  * is free: then others wait as well. `full` remembers which kind of lane has none left.
  */
-function send(
-  state: CoreState,
-  market: MarketState,
-  base: BaseState,
-  full: Set<boolean>,
-  out: Effect[],
-): boolean {
+function send(state: CoreState, market: MarketState, base: BaseState, full: Set<boolean>): boolean {
   if (markDone(state, market)) return true;
-  const open = openWrites(market);
+  const open = market.openWrites;
   const purpose: Purpose = market.goal === 'trip' || market.goal === 'delete' ? market.goal : 'renew';
   // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
-  const beside = onTheirWay(market);
+  const beside = market.onTheirWay;
   const waitsForAll = market.goal === 'trip' || market.goal === 'renew-once';
   const before = beside.filter((other) => waitsForAll || other.purpose !== purpose);
   if (before.length > 0) {
-    endOverdue(state, market, before, out);
+    endOverdue(state, market, before);
     return true;
   }
   // The oldest is awaited as long as it may be answered, so that the daemon learns how slow the exchange is. Another one
@@ -200,13 +170,13 @@ function send(
     full.add(lane.own);
     return false;
   }
-  if (tokens(state) < 1) {
-    lookAgainAt(state, tokenAtMs(state));
+  if (state.tokens < 1) {
+    lookAgainAt(state, state.tokenAtMs);
     return false;
   }
-  if (givesWay !== undefined) giveUp(givesWay, out);
+  if (givesWay !== undefined) giveUp(state, givesWay);
   if (waitsLong(state, market)) state.turnMs = state.now.monoMs;
-  write(state, market, { purpose, base, ...lane }, out);
+  write(state, market, { purpose, base, ...lane });
   return true;
 }
 
@@ -223,11 +193,11 @@ function waitsFor(state: CoreState, market: MarketState, attempt: Write): boolea
 }
 
 /** Gives up what the market's next request waits for: after three answer times, at least 1 s; sooner where it cannot wait. */
-function endOverdue(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
+function endOverdue(state: CoreState, market: MarketState, attempts: readonly Write[]): void {
   for (const attempt of attempts) {
     const listensMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
     const untilMs = Math.min(listensMs, lastMomentMs(state, market, attempts));
-    if (untilMs <= state.now.monoMs) giveUp(attempt, out);
+    if (untilMs <= state.now.monoMs) giveUp(state, attempt);
     else if (attempt.status === 'open') lookAgainAt(state, untilMs);
   }
 }
@@ -239,11 +209,11 @@ function markDone(state: CoreState, market: MarketState): boolean {
     const armed = market.belief.writes.some(({ id }) => id > 0);
     // A stop goes on until its delete is confirmed: else nobody knows which came first, the delete or the firing.
     const awaits = state.phase.kind === 'stopping' && market.armedUntilAwakeMs !== null;
-    const isGone = !armed || !mayFire(state, market.belief);
+    const isGone = !armed || !state.mayFire(market.belief);
     market.reached = !awaits && isGone;
   } else if (market.goal === 'trip') {
-    const firesSoon = lastsUntilAwakeMs(state, market) - awakeMs(state) <= TRIP_MS;
-    if (firesSoon && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0))
+    const firesSoon = lastsUntilAwakeMs(state, market) - state.awakeMs <= TRIP_MS;
+    if (firesSoon && (market.hold?.why !== 'tripped' || state.awakeSlackMs(market) > 0))
       market.reached = true;
   }
   if (market.reached) schedule(state, market);
@@ -256,10 +226,10 @@ function markDone(state: CoreState, market: MarketState): boolean {
  */
 function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
-  const oldest = openWrites(market).find((one) => !isOvertaken(market, one));
+  const oldest = market.openWrites.find((one) => !isOvertaken(market, one));
   return (
     oldest !== undefined &&
-    unansweredMs(state, oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))
+    state.unansweredMs(oldest) > Math.max(SHORTEST_GAP_MS, hangsAfterMs(answerTimeMs(state, market)))
   );
 }
 
@@ -309,11 +279,11 @@ function hasLane(state: CoreState, { own }: Lane): boolean {
   const lanes = !isWide ? 1 : own ? Math.max(connections, LEAST_OWN) : connections;
   const open = [...state.attempts.values()].filter(({ status }) => status === 'open');
   // Where at least three requests hang, and as many as there are lanes, nobody waits longer than answers usually take.
-  const hung = open.filter((one) => !one.own && one.laneMs > 0 && ageMs(state, one) >= one.laneMs);
+  const hung = open.filter((one) => !one.own && one.laneMs > 0 && state.ageMs(one) >= one.laneMs);
   const isCut = hung.length >= Math.max(3, lanes) && hung.length < LEAST_OWN && state.key.accepted;
   const heldMs = ({ laneMs, market }: Attempt) =>
     isCut ? Math.min(laneMs, OVERDUE_FACTOR * answerTimeMs(state, market)) : laneMs;
-  const holders = open.filter((one) => ageMs(state, one) < heldMs(one) && (!isWide || one.own === own));
+  const holders = open.filter((one) => state.ageMs(one) < heldMs(one) && (!isWide || one.own === own));
   if (holders.length < lanes) return true;
   for (const one of holders) lookAgainAt(state, one.at.monoMs + heldMs(one));
   return false;
@@ -340,10 +310,10 @@ function endLongLanes(state: CoreState): void {
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */
-export function giveUp(attempt: Write, out: Effect[]): void {
+export function giveUp(state: CoreState, attempt: Write): void {
   if (attempt.status !== 'open') return;
   attempt.status = 'abandoned';
-  out.push({ kind: 'abort', attempt: attempt.id });
+  state.effects.push({ kind: 'abort', attempt: attempt.id });
 }
 
 /**
@@ -353,7 +323,7 @@ export function giveUp(attempt: Write, out: Effect[]): void {
  */
 function routeFor(state: CoreState, market: MarketState, open: readonly BaseState[]): BaseState | null {
   if (open.length === 0) return hasFailed(state, market) ? null : (state.bases[0] ?? null);
-  const tries = hasFailed(state, market) ? openWrites(market).length + market.streak : 0;
+  const tries = hasFailed(state, market) ? market.openWrites.length + market.streak : 0;
   return open[tries % open.length] ?? null;
 }
 
@@ -366,8 +336,8 @@ function routeFor(state: CoreState, market: MarketState, open: readonly BaseStat
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const probes = new Map<MarketState, BaseState>();
-  const bases = usableBases(state);
-  const standsIn = bases.some(takesRenewals);
+  const bases = state.usableBases;
+  const standsIn = bases.some((base) => base.takesRenewals);
   for (const base of bases) {
     const { outage } = base;
     if (outage === null || (standsIn && base.ping?.ok !== true)) continue;
@@ -411,7 +381,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (!goesOn && state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // A trip or a delete may have to wait, and a refused market is tried when its own probe is due.
     if ((market.goal !== 'guard' || market.refusal.said !== null) && !isDue(state, market)) continue;
-    const tries = market.streak - market.staleNonces + onTheirWay(market).length;
+    const tries = market.streak - market.staleNonces + market.onTheirWay.length;
     // First the markets for which this is the last probe in time, then those that can be saved, then the rest. Among them
     // the fewest tries go first, and then the earliest deadline, which is less than 1e6 ms away: no timer is longer than 600 s.
     const leftMs = leftToSaveMs(state, market);
@@ -435,7 +405,7 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
     return probe;
   }
   const market = chooseProbe(state, () => true);
-  const bases = usableBases(state);
+  const bases = state.usableBases;
   // In turns, also where one address does not answer at all.
   const base = bases[state.nextAttemptId % bases.length];
   if (market !== null && base !== undefined) probe.set(market, base);
@@ -443,12 +413,7 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   return probe;
 }
 
-function write(
-  state: CoreState,
-  market: MarketState,
-  asked: Pick<Attempt, 'purpose' | 'base'> & Lane,
-  out: Effect[],
-): void {
+function write(state: CoreState, market: MarketState, asked: Pick<Attempt, 'purpose' | 'base'> & Lane): void {
   const { fresh, ...kept } = asked;
   const { purpose, base } = kept;
   const { monoMs } = state.now;
@@ -456,14 +421,14 @@ function write(
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
   const delayMs = Math.max(0, monoMs - market.nextMs);
   // A market that has waited for a token gets a new place on the grid: on its old one it would wait again.
-  if (tokens(state) < 2) market.offsetMs = (monoMs - state.startedMs) % periodOf(state, market);
+  if (state.tokens < 2) market.offsetMs = (monoMs - state.startedMs) % state.periodOf(market);
   const attempt: Attempt = {
     id: state.nextAttemptId,
     order: Number.POSITIVE_INFINITY,
     key: state.key.changes,
     market,
     ...kept,
-    at: momentOf(state),
+    at: state.moment,
     giveUpMs: monoMs + requestLifetimeMs,
     status: 'open',
     left: false,
@@ -473,7 +438,7 @@ function write(
   };
   state.nextAttemptId += 1;
   state.attempts.set(attempt.id, attempt);
-  spend(state);
+  state.spend();
   market.lastWrittenMs = monoMs;
   if (purpose === 'delete' && state.phase.kind === 'stopping') market.triedDelete = true;
   market.askedMs = Number.NEGATIVE_INFINITY;
@@ -481,8 +446,8 @@ function write(
   believeWritten(state, attempt);
   schedule(state, market);
   const name = market.settings.market;
-  say(out, { kind: 'attempt', market: name, purpose, base: base.index, delayMs });
-  out.push({
+  state.say({ kind: 'attempt', market: name, purpose, base: base.index, delayMs });
+  state.effects.push({
     kind: 'write',
     attempt: attempt.id,
     market: name,

@@ -1,18 +1,7 @@
-import type { BotWord, Effect, Policy } from './events.ts';
+import type { BotWord, Policy } from './events.ts';
 import { askFor } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
-import {
-  awakeMs,
-  awakeSlackMs,
-  type BotState,
-  type CoreState,
-  firesBy,
-  type Goal,
-  isRecent,
-  type MarketState,
-  mustNotFire,
-  say,
-} from './state.ts';
+import { type BotState, type CoreState, type Goal, type MarketState } from './state.ts';
 import { lifeAt } from './time.ts';
 
 /**
@@ -55,7 +44,7 @@ function isToBeTripped(state: CoreState, { goal, bot }: MarketState): boolean {
   const silentMs = bot.lastLifeMs === Number.NEGATIVE_INFINITY ? Math.max(ttlMs, startupGraceMs) : ttlMs;
   if (state.phase.kind === 'stopping') return goal === 'trip';
   if (onStale !== 'trip') return false;
-  return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > silentMs;
+  return bot.state === 'failed' || state.awakeMs - bot.lastAwakeMs > silentMs;
 }
 
 /** Delete only on purpose: of a bot that lives, has said goodbye, or is not watched. */
@@ -80,7 +69,7 @@ export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = stat
   if (settings.liveness.mode === 'none') return true;
   // Clocks are set right at the boot of a host, which takes no time: the grace is counted on one that nobody sets.
   if (bot.state === 'starting')
-    return awakeMs(state) + atLifeMs - lifeMs - bot.lastAwakeMs <= settings.liveness.startupGraceMs;
+    return state.awakeMs + atLifeMs - lifeMs - bot.lastAwakeMs <= settings.liveness.startupGraceMs;
   return bot.state === 'alive' && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs;
 }
 
@@ -102,35 +91,29 @@ export function follow(state: CoreState, market: MarketState): void {
   if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !(isDead || waits)))
     return;
   // A timer that nobody wants fires on purpose, unless its guarantee had run out before.
-  if (mustNotFire(market)) market.firesOnPurpose = awakeSlackMs(state, market) > 0;
+  if (market.mustNotFire) market.firesOnPurpose = state.awakeSlackMs(market) > 0;
   market.goal = goal;
   market.reached = goal === 'leave';
-  if (mustNotFire(market) && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
+  if (market.mustNotFire && market.firesOnPurpose && state.awakeSlackMs(market) <= 0)
     market.belief.server = null;
   market.cycleSinceMs = null;
   askFor(state, market);
 }
 
 /** Takes the market out of guard, for a time or until an operator arms it. */
-export function hold(
-  state: CoreState,
-  market: MarketState,
-  why: Hold,
-  forMs: number | null,
-  out: Effect[],
-): void {
-  market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
+export function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null): void {
+  market.hold = { why, untilAwakeMs: forMs === null ? null : state.awakeMs + forMs };
   follow(state, market);
   const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
-  const firesByWallMs = firesBy(state, market);
-  say(out, { kind: 'held', market: market.settings.market, why, untilWallMs, firesByWallMs });
+  const firesByWallMs = state.firesBy(market);
+  state.say({ kind: 'held', market: market.settings.market, why, untilWallMs, firesByWallMs });
 }
 
 /**
  * Takes a bot's word in, which is at most `agoMs` old. A beat revives whatever came before, unless it is too old to
  * count; goodbye and fail hold until the next beat.
  */
-export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: number, out: Effect[]): void {
+export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: number): void {
   const bot = state.bots.get(name);
   if (bot === undefined) return;
   if (says === 'beat') {
@@ -138,13 +121,13 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     bot.lastLifeMs = Math.max(bot.lastLifeMs, then.lifeMs);
     bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
     // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
-    if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
+    if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive');
     // The beat is too old to count. It ends a goodbye all the same, so that no timers are deleted for it, and it ends the
     // start-up grace.
-    else if (bot.state === 'goodbye' || bot.state === 'starting') changeBot(state, bot, 'stale', out);
+    else if (bot.state === 'goodbye' || bot.state === 'starting') changeBot(state, bot, 'stale');
   } else if (bot.state !== 'failed') {
     // A bot that has said that it is broken does not end well any more.
-    changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
+    changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed');
   }
   if (state.phase.kind === 'stopping')
     for (const market of state.markets) if (market.bot === bot) follow(state, market);
@@ -165,17 +148,17 @@ function saidAtMs(state: CoreState, agoMs: number): number {
 }
 
 /** Finds out which bots' evidence ran out since the last step. */
-export function judgeBots(state: CoreState, out: Effect[]): void {
+export function judgeBots(state: CoreState): void {
   for (const bot of state.bots.values())
     if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot))
-      changeBot(state, bot, 'stale', out);
-  if (isRecent(state)) return;
+      changeBot(state, bot, 'stale');
+  if (state.isRecent) return;
   // Silence on the awake clock, and the end of a stop's wait for evidence, may change a goal as well.
   for (const market of state.markets)
     if (market.bot.state === 'stale' || state.phase.kind === 'stopping') follow(state, market);
 }
 
-function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[]): void {
+function changeBot(state: CoreState, bot: BotState, to: BotPhase): void {
   if (bot.state === to) return;
   const wasAway = bot.state !== 'starting';
   bot.state = to;
@@ -183,19 +166,19 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[])
   // A reload has left it without any: its silence is nobody's concern.
   if (markets.length === 0) return;
   const isDead = to === 'stale' || to === 'failed';
-  const firings = isDead ? markets.flatMap((market) => firesBy(state, market) ?? []) : [];
+  const firings = isDead ? markets.flatMap((market) => state.firesBy(market) ?? []) : [];
   const lastWallMs = firings.length === 0 ? null : firings.reduce((one, other) => Math.max(one, other));
-  say(out, { kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs });
+  state.say({ kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs });
   for (const market of markets) {
     follow(state, market);
-    saySuspended(state, market, out);
-    if (wasAway && market.goal === 'guard') say(out, { kind: 'resumed', market: market.settings.market });
+    saySuspended(state, market);
+    if (wasAway && market.goal === 'guard') state.say({ kind: 'resumed', market: market.settings.market });
   }
 }
 
 /** Says that the market is not renewed because of its bot, where that is so. */
-export function saySuspended(state: CoreState, market: MarketState, out: Effect[]): void {
+export function saySuspended(state: CoreState, market: MarketState): void {
   const why = suspensionOf(market);
   const { market: name } = market.settings;
-  if (why !== null) say(out, { kind: 'suspended', market: name, why, firesByWallMs: firesBy(state, market) });
+  if (why !== null) state.say({ kind: 'suspended', market: name, why, firesByWallMs: state.firesBy(market) });
 }

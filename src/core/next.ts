@@ -1,20 +1,6 @@
 import { mayRunOutAwakeMs, straysUntilMs } from './belief.ts';
 import { LEAST_ATTEMPTS, ROUNDING_MS, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
-import {
-  awakeMs,
-  awakeSlackMs,
-  type BaseState,
-  COALESCE_MS,
-  type CoreState,
-  type MarketState,
-  onTheirWay,
-  openWrites,
-  periodOf,
-  slackMs,
-  tokens,
-  unansweredMs,
-  type Write,
-} from './state.ts';
+import { type BaseState, COALESCE_MS, type CoreState, type MarketState, type Write } from './state.ts';
 import { clamp } from './time.ts';
 
 /** An attempt may be this early: timers of a host fire up to a millisecond before their time. */
@@ -94,7 +80,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const slackNowMs = likelySlackMs(state, market);
   const slackThenMs = slackNowMs > 0 ? slackNowMs + (state.now.monoMs - lastWrittenMs) : 0;
   const newest = belief.writes.at(-1);
-  const opensConnection = market.timedOut || openWrites(market).length > 1;
+  const opensConnection = market.timedOut || market.openWrites.length > 1;
   const arrivesInMs = opensConnection
     ? 1.5 * (state.answerMs ?? USUAL_ANSWER_MS)
     : travelMs(state) + EARLY_MS;
@@ -105,7 +91,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
   if (streak > 0 || newest === undefined) return retryMs;
   const soonestMs = Math.min(
-    gapOnGridMs(state, market, periodOf(state, market)),
+    gapOnGridMs(state, market, state.periodOf(market)),
     gapToCertaintyMs(market),
     shortTimerGapMs(market, slackNowMs),
   );
@@ -131,7 +117,7 @@ export function shortTimerGapMs({ settings }: MarketState, slackMs: number): num
 function failsInPart(state: CoreState, market: MarketState): boolean {
   const { staleNonces, refusal } = market;
   const isRefused = staleNonces > 0 || refusal.count > 0 || state.key.refusal.count > 0;
-  const isScarce = state.cadenceFactor > 1 || tokens(state) * 2 < state.settings.budget.requests;
+  const isScarce = state.cadenceFactor > 1 || state.tokens * 2 < state.settings.budget.requests;
   if (isRefused || isScarce || !hasFailed(state, market)) return false;
   return state.bases.some((base) => isAnswering(state, base));
 }
@@ -176,7 +162,7 @@ function refusedGapMs(state: CoreState, market: MarketState): number | null {
     return null;
   if (market.refusal.said === null) return null;
   // Its last request was not refused, and may have armed the timer: the refusal may be over.
-  if (market.refusal.lastMs < market.lastWrittenMs && onTheirWay(market).length === 0) return null;
+  if (market.refusal.lastMs < market.lastWrittenMs && market.onTheirWay.length === 0) return null;
   return probeGapMs(market.lastWrittenMs - market.refusal.said.sinceMs, market.stats.renewals > 0);
 }
 
@@ -217,7 +203,7 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
 function latestDeleteMs(state: CoreState, market: MarketState): number {
   const { armedUntilAwakeMs } = market;
   const untilAwakeMs = Math.min(armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, mayRunOutAwakeMs(market));
-  const runsOutMs = state.now.monoMs + untilAwakeMs - awakeMs(state);
+  const runsOutMs = state.now.monoMs + untilAwakeMs - state.awakeMs;
   if (armedUntilAwakeMs === null) return runsOutMs - DELETE_MS;
   return runsOutMs < straysUntilMs(state, market, 'delete') + DELETE_MS ? 0 : Number.POSITIVE_INFINITY;
 }
@@ -225,15 +211,15 @@ function latestDeleteMs(state: CoreState, market: MarketState): number {
 /** The slack. Where only a request of unknown outcome makes it doubtful, the slack without that request. */
 function likelySlackMs(state: CoreState, market: MarketState): number {
   const { belief, armedUntilAwakeMs } = market;
-  if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
-  return armedUntilAwakeMs === null ? 0 : Math.max(0, armedUntilAwakeMs - awakeMs(state));
+  if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return state.slackMs(market);
+  return armedUntilAwakeMs === null ? 0 : Math.max(0, armedUntilAwakeMs - state.awakeMs);
 }
 
 /** How long from now on a renewal may still save the timer. */
 export function leftToSaveMs(state: CoreState, market: MarketState): number {
   const slack = likelySlackMs(state, market);
   // A step of the wall clock ended the guarantee, and most likely no time has passed: it must not wait behind the rest.
-  return slack > travelMs(state) ? slack : awakeSlackMs(state, market);
+  return slack > travelMs(state) ? slack : state.awakeSlackMs(market);
 }
 
 /** Could a renewal that is written now still reach the exchange before the timer fires? */
@@ -255,7 +241,7 @@ export function lastMomentMs(state: CoreState, market: MarketState, before: read
     purpose === 'trip' ? at.awakeMs + TRIP_MS - ROUNDING_MS : Number.POSITIVE_INFINITY,
   );
   const firesMs = Math.min(market.armedUntilAwakeMs ?? Number.POSITIVE_INFINITY, ...tripsMs);
-  const leftMs = firesMs - awakeMs(state);
+  const leftMs = firesMs - state.awakeMs;
   const travelsMs = answerTimeMs(state, market) / 2 + SHORTEST_GAP_MS;
   return leftMs > 0 ? state.now.monoMs + Math.max(0, leftMs - travelsMs) : Number.POSITIVE_INFINITY;
 }
@@ -290,9 +276,9 @@ function travelMs({ answerMs }: CoreState): number {
  */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
   if (market.streak > 0) return true;
-  const [oldest] = onTheirWay(market);
+  const [oldest] = market.onTheirWay;
   return (
-    oldest !== undefined && (oldest.status === 'abandoned' || unansweredMs(state, oldest) >= silentMs(state))
+    oldest !== undefined && (oldest.status === 'abandoned' || state.unansweredMs(oldest) >= silentMs(state))
   );
 }
 

@@ -3,7 +3,7 @@ import type { CommandName, CoreSettings, Progress } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import type { Suspension } from './notice.ts';
 import { seconds } from './promise.ts';
-import { type CoreState, firesInMs, type MarketState, slackMs } from './state.ts';
+import { type CoreState, type MarketState } from './state.ts';
 import { NOT_GUARDED } from './view.ts';
 
 /** What somebody waits for: a command, or the end of a bot's timers after its goodbye. */
@@ -25,7 +25,7 @@ export function progressOf(state: CoreState, awaited: Awaited, market: MarketSta
 /** What is left of a market that a reload has taken out; null where no timer of it may fire any more. */
 export function progressOfGone(state: CoreState, market: string): Progress | null {
   const belief = state.leftBehind.get(market);
-  const leftMs = belief === undefined ? null : firesInMs(state, belief);
+  const leftMs = belief === undefined ? null : state.firesInMs(belief);
   if (leftMs === null) return null;
   const fires = `its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
   return { market, state: 'done', says: `${market} keeps its timer: ${fires}.` };
@@ -74,7 +74,7 @@ const RETURNS = {
 } as const satisfies Record<CoreSettings['liveness']['mode'], string>;
 
 function armed(state: CoreState, market: MarketState): Said {
-  const leftMs = slackMs(state, market);
+  const leftMs = state.slackMs(market);
   if (market.leaving !== null) return ['impossible', 'is no longer configured'];
   if (market.hold !== null) {
     const { why, untilAwakeMs } = market.hold;
@@ -107,7 +107,7 @@ function tripped(state: CoreState, market: MarketState): Said {
   if (market.goal !== 'trip')
     return ['impossible', 'is not cut short: another command or a reload came after the trip'];
   if (market.reached) {
-    const leftMs = firesInMs(state, market.belief);
+    const leftMs = state.firesInMs(market.belief);
     return [
       'done',
       leftMs === null
@@ -119,7 +119,7 @@ function tripped(state: CoreState, market: MarketState): Said {
 }
 
 function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said {
-  const leftMs = firesInMs(state, market.belief);
+  const leftMs = state.firesInMs(market.belief);
   const { goal, reached, hold } = market;
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
     return [

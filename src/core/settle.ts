@@ -8,7 +8,7 @@ import {
   mayHaveRunOut,
   straysUntilMs,
 } from './belief.ts';
-import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
+import type { FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { hold } from './goal.ts';
 import {
   FIRST_PROBE_GAP_MS,
@@ -24,20 +24,11 @@ import type { Certainty } from './notice.ts';
 import { LATE_MS, ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,
-  ageMs,
-  awakeMs,
-  awakeSlackMs,
   type BaseState,
   type CoreState,
   type MarketState,
   type Moment,
-  mustNotFire,
   type Refusal,
-  say,
-  takesRenewals,
-  unansweredMs,
-  usableBases,
-  wallAt,
 } from './state.ts';
 
 const SLACKS_KEPT = 60;
@@ -58,7 +49,7 @@ const REPEATED = {
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** Takes in what became of one attempt. */
-export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: Effect[]): void {
+export function settle(state: CoreState, attempt: Attempt, told: Outcome): void {
   state.attempts.delete(attempt.id);
   state.settledMs.push(state.now.monoMs);
   const { market } = attempt;
@@ -66,11 +57,11 @@ export function settle(state: CoreState, attempt: Attempt, told: Outcome, out: E
     told.kind === 'applied' && isRepeated(market, attempt, told.timer) ? REPEATED : told;
   learn(state, attempt, outcome);
   if (outcome.kind === 'applied' || outcome.kind === 'deleted') {
-    answered(state, attempt, out);
-    if (outcome.kind === 'applied') confirm(state, attempt, outcome.timer, out);
-    else confirmDelete(state, attempt, out);
+    answered(state, attempt);
+    if (outcome.kind === 'applied') confirm(state, attempt, outcome.timer);
+    else confirmDelete(state, attempt);
   } else {
-    fail(state, attempt, outcome, out);
+    fail(state, attempt, outcome);
   }
   schedule(state, market);
 }
@@ -86,7 +77,7 @@ function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
       ? outcome.reason === 'validation'
       : outcome.kind !== 'protocol' && outcome.kind !== 'throttled';
   if (!isAnswer || attempt.at.monoMs < state.stalledMs || isOvertaken(market, attempt)) return;
-  const tookMs = ageMs(state, attempt);
+  const tookMs = state.ageMs(attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);
 }
@@ -95,28 +86,28 @@ function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
 export function measureAnswers(state: CoreState): void {
   let leastMs = Number.POSITIVE_INFINITY;
   for (const market of state.markets)
-    if (market.answerMs !== null && mustNotFire(market)) leastMs = Math.min(leastMs, market.answerMs);
+    if (market.answerMs !== null && market.mustNotFire) leastMs = Math.min(leastMs, market.answerMs);
   if (leastMs < Number.POSITIVE_INFINITY) state.answerMs = leastMs;
 }
 
 /** A good answer: the address works, the key is good, the market is known. */
-function answered(state: CoreState, attempt: Attempt, out: Effect[]): void {
-  heardFrom(state, attempt, out);
-  acceptKey(state, attempt, out);
+function answered(state: CoreState, attempt: Attempt): void {
+  heardFrom(state, attempt);
+  acceptKey(state, attempt);
   const { market } = attempt;
   market.refusal.count = 0;
   if (market.refusal.said === null) return;
   market.refusal.said = null;
-  say(out, { kind: 'accepted-again', market: market.settings.market });
+  state.say({ kind: 'accepted-again', market: market.settings.market });
 }
 
-function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Effect[]): void {
+function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer): void {
   const { market } = attempt;
   const { stats, belief } = market;
   const name = market.settings.market;
   const { monoMs } = state.now;
-  const durationMs = ageMs(state, attempt);
-  const slackBeforeMs = awakeSlackMs(state, market);
+  const durationMs = state.ageMs(attempt);
+  const slackBeforeMs = state.awakeSlackMs(market);
   const wasArmed = slackBeforeMs > 0;
   const hadTimer = belief.server !== null;
   // A timer that was left to fire, and is wanted again, says nothing about how well renewals are in time.
@@ -126,15 +117,15 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
       : (slackBeforeMs + ROUNDING_MS) / market.settings.timeoutMs;
   const { lapse, unresolved, altered } = believeApplied(state, attempt, timer);
   if (altered !== null && altered !== market.altered)
-    say(out, { kind: 'altered', market: name, detail: altered });
+    state.say({ kind: 'altered', market: name, detail: altered });
   market.altered = altered;
   // A timer that fired before a trip, or after it became unwanted, fired on purpose.
-  const wasWanted = attempt.purpose !== 'trip' && (mustNotFire(market) || !market.firesOnPurpose);
-  if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved, out);
+  const wasWanted = attempt.purpose !== 'trip' && (market.mustNotFire || !market.firesOnPurpose);
+  if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved);
   if (!belief.writes.includes(attempt)) return;
   // A market that was taken out of guard meanwhile is not "renewed again".
   const isHeld = market.hold !== null;
-  if (market.streak > 0 && !isHeld) say(out, { kind: 'recovered', market: name, failures: market.streak });
+  if (market.streak > 0 && !isHeld) state.say({ kind: 'recovered', market: name, failures: market.streak });
   if (slackRatio !== null) {
     stats.slackHistory.push(slackRatio);
     if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
@@ -143,15 +134,15 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     // A tripped timer is meant to fire: no lapse follows.
     belief.server = null;
     if (market.goal === 'trip') market.reached = true;
-    const firesByWallMs = wallAt(state, belief.notAfterMs ?? monoMs);
+    const firesByWallMs = state.wallAt(belief.notAfterMs ?? monoMs);
     const ofBot = market.bot.state === 'failed' ? 'bot_failed' : 'bot_stale';
     const why = market.hold?.why === 'tripped' ? 'tripped' : ofBot;
-    say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
+    state.say({ kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
-    const first = !wasArmed && !isHeld && awakeSlackMs(state, market) > 0;
+    const first = !wasArmed && !isHeld && state.awakeSlackMs(market) > 0;
     const { cancellationTime, startTime } = timer;
-    say(out, {
+    state.say({
       kind: 'renewed',
       market: name,
       durationMs,
@@ -167,18 +158,18 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.mayHaveFired = false;
   // A timer that a late answer confirms while nobody wants it fires on purpose; a lapse before that was told of.
   market.firesOnPurpose =
-    market.goal !== 'guard' && (lapse !== null || !hadTimer || awakeSlackMs(state, market) > 0);
+    market.goal !== 'guard' && (lapse !== null || !hadTimer || state.awakeSlackMs(market) > 0);
   // An answer that comes too late arms nothing.
-  if (awakeSlackMs(state, market) > 0) market.overdueSaid = false;
+  if (state.awakeSlackMs(market) > 0) market.overdueSaid = false;
   stats.renewals += 1;
   stats.lastConfirmedMs = attempt.at.monoMs;
   stats.lastDurationMs = durationMs;
 }
 
-function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
+function confirmDelete(state: CoreState, attempt: Attempt): void {
   const { market } = attempt;
   const { armedUntilAwakeMs } = market;
-  if (armedUntilAwakeMs !== null) market.mayHaveFired = armedUntilAwakeMs <= awakeMs(state);
+  if (armedUntilAwakeMs !== null) market.mayHaveFired = armedUntilAwakeMs <= state.awakeMs;
   market.mayHaveFired ||= mayHaveRunOut(state, market);
   market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
@@ -187,8 +178,8 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const isFinal = attempt.at.monoMs >= straysUntilMs(state, market, 'delete');
   if (market.goal === 'delete') market.reached = isFinal || noStraysFromMs(state, market, 'delete') === 0;
   const { mayHaveFired, settings } = market;
-  const durationMs = ageMs(state, attempt);
-  say(out, { kind: 'deleted', market: settings.market, durationMs, mayHaveFired, isFinal });
+  const durationMs = state.ageMs(attempt);
+  state.say({ kind: 'deleted', market: settings.market, durationMs, mayHaveFired, isFinal });
 }
 
 function calm(market: MarketState): void {
@@ -205,19 +196,18 @@ export function noteLapse(
   market: MarketState,
   certainty: Certainty,
   unresolved: number,
-  out: Effect[],
 ): void {
   const { stats } = market;
   stats.lapses += 1;
   const gapMs = stats.renewals === 0 ? null : state.now.monoMs - stats.lastConfirmedMs;
   const held = state.settings.onLapse === 'hold' && market.hold === null;
-  const rearms = !held && mustNotFire(market) && market.leaving === null;
-  say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms, held });
-  if (held) hold(state, market, 'lapsed', null, out);
+  const rearms = !held && market.mustNotFire && market.leaving === null;
+  state.say({ kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms, held });
+  if (held) hold(state, market, 'lapsed', null);
 }
 
 /** An attempt came to nothing: what that means for belief, market, address and key. */
-function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
+function fail(state: CoreState, attempt: Attempt, outcome: Failed): void {
   const { market } = attempt;
   // The end of an outage gave it up: its failure says nothing about now.
   const wasGivenUp =
@@ -235,14 +225,14 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
       outcome.kind === 'transient' &&
       (outcome.reason === 'timeout' || (outcome.reason === 'network' && outcome.maybeApplied));
   }
-  say(out, {
+  state.say({
     kind: 'attempt-failed',
     market: market.settings.market,
     purpose: attempt.purpose,
     reason: outcome.kind === 'transient' ? outcome.reason : REASONS[outcome.kind],
     detail: outcome.detail,
     streak: wasOvertaken ? 0 : market.streak,
-    durationMs: ageMs(state, attempt),
+    durationMs: state.ageMs(attempt),
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
   // Such an answer says nothing about a refused key: the next probe of the key comes soon.
@@ -250,31 +240,25 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]
     const gapMs = outcome.kind === 'throttled' ? FIRST_PROBE_GAP_MS : UNPROTECTED_GAP_MS;
     state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + gapMs);
   }
-  react(state, attempt, outcome, wasOvertaken, out);
+  react(state, attempt, outcome, wasOvertaken);
 }
 
-function react(
-  state: CoreState,
-  attempt: Attempt,
-  outcome: Failed,
-  wasOvertaken: boolean,
-  out: Effect[],
-): void {
+function react(state: CoreState, attempt: Attempt, outcome: Failed, wasOvertaken: boolean): void {
   const { market } = attempt;
   switch (outcome.kind) {
     case 'transient':
-      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, attempt, out);
-      else if (outcome.reason !== 'aborted') failedAt(state, attempt, outcome.detail, out);
+      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, attempt);
+      else if (outcome.reason !== 'aborted') failedAt(state, attempt, outcome.detail);
       break;
     case 'protocol':
-      failedAt(state, attempt, outcome.detail, out);
+      failedAt(state, attempt, outcome.detail);
       break;
     case 'throttled':
-      slowDown(state, out);
-      failedAt(state, attempt, outcome.detail, out);
+      slowDown(state);
+      failedAt(state, attempt, outcome.detail);
       break;
     case 'nonce':
-      heardFrom(state, attempt, out);
+      heardFrom(state, attempt);
       if (wasOvertaken) break;
       market.staleNonces += 1;
       // Nothing was said about the key: the probe is not over.
@@ -285,14 +269,14 @@ function react(
       if (market.staleNonces <= NONCE_RETRIES) market.askedMs = state.now.monoMs;
       break;
     case 'refused':
-      heardFrom(state, attempt, out);
+      heardFrom(state, attempt);
       // The API has looked at the request: the key is good.
-      acceptKey(state, attempt, out);
-      refuse(state, attempt, outcome, out);
+      acceptKey(state, attempt);
+      refuse(state, attempt, outcome);
       break;
     case 'unauthorised':
-      heardFrom(state, attempt, out);
-      refuseKey(state, attempt, outcome, out);
+      heardFrom(state, attempt);
+      refuseKey(state, attempt, outcome);
       break;
   }
 }
@@ -310,7 +294,6 @@ function refuse(
   state: CoreState,
   { market, at }: Attempt,
   { code, detail }: { readonly code: number; readonly detail: string },
-  out: Effect[],
 ): void {
   if (!countRefusal(state, market.refusal, at, market.stats.renewals > 0)) return;
   market.refusal.said = { code, detail, sinceMs: state.now.monoMs };
@@ -319,7 +302,7 @@ function refuse(
   const probeInMs = nextMs === Number.POSITIVE_INFINITY ? null : Math.max(0, nextMs - state.now.monoMs);
   const name = market.settings.market;
   const expiryWallMs = firstExpiry(state, [market]);
-  say(out, { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs });
+  state.say({ kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs });
 }
 
 /**
@@ -330,7 +313,6 @@ function refuseKey(
   state: CoreState,
   { at, key: signedWith }: Attempt,
   { status, detail }: { readonly status: number; readonly detail: string },
-  out: Effect[],
 ): void {
   const { key } = state;
   if (signedWith !== key.changes) return;
@@ -339,10 +321,10 @@ function refuseKey(
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
   const expiryWallMs = firstExpiry(state, state.markets);
-  say(out, { kind: 'unauthorised', status, detail, probeInMs, expiryWallMs });
+  state.say({ kind: 'unauthorised', status, detail, probeInMs, expiryWallMs });
 }
 
-function acceptKey(state: CoreState, { key: signedWith }: Attempt, out: Effect[]): void {
+function acceptKey(state: CoreState, { key: signedWith }: Attempt): void {
   const { key } = state;
   // Answers to what was signed with an earlier key say nothing about this one.
   if (signedWith !== key.changes) return;
@@ -350,16 +332,16 @@ function acceptKey(state: CoreState, { key: signedWith }: Attempt, out: Effect[]
   key.refusal.count = 0;
   if (key.refusal.said === null) return;
   key.refusal.said = null;
-  say(out, { kind: 'authorised-again' });
+  state.say({ kind: 'authorised-again' });
   for (const market of state.markets) hurry(state, market);
 }
 
-function slowDown(state: CoreState, out: Effect[]): void {
+function slowDown(state: CoreState): void {
   const isNews = state.now.monoMs - state.lastThrottledMs > 1000;
   state.lastThrottledMs = state.now.monoMs;
   if (!isNews) return;
   state.cadenceFactor = Math.min(state.cadenceFactor * 1.5, 10);
-  say(out, { kind: 'throttled', factor: state.cadenceFactor });
+  state.say({ kind: 'throttled', factor: state.cadenceFactor });
 }
 
 /** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */
@@ -377,7 +359,7 @@ const REASONS = {
 } as const satisfies Record<Exclude<Failed['kind'], 'transient'>, FailureReason>;
 
 /** Something of the API itself answered: the address works, whatever it said. */
-function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
+function heardFrom(state: CoreState, attempt: Attempt): void {
   const { base, at } = attempt;
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
@@ -386,7 +368,7 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
   base.outage = null;
   base.provenMs = at.monoMs;
   const lastedMs = state.now.monoMs - sinceMs;
-  say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
+  state.say({ kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed, unless their answers come right behind it.
   for (const other of state.attempts.values())
     if (other.base === base && other.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
@@ -404,15 +386,14 @@ function heardFrom(state: CoreState, attempt: Attempt, out: Effect[]): void {
 }
 
 /** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
-function failedAt(state: CoreState, { base, at, market }: Attempt, detail: string, out: Effect[]): void {
+function failedAt(state: CoreState, { base, at, market }: Attempt, detail: string): void {
   if (at.monoMs < base.lastAnswerMs) return;
   // Nor does a market that failed while others were answered: it is sick by itself.
   if ((market.cycleSinceMs ?? at.monoMs) < base.lastAnswerMs - silentMs(state)) return;
   base.failures += 1;
   // Nor do failures in a row while others are answered: a part of all requests fails, and each market goes on by itself.
   if (base.failures < FAILURES || isAnswering(state, base)) return;
-  if (state.markets.some((other) => other !== market && other.streak > 0))
-    beginOutage(state, base, detail, out);
+  if (state.markets.some((other) => other !== market && other.streak > 0)) beginOutage(state, base, detail);
 }
 
 /**
@@ -420,7 +401,7 @@ function failedAt(state: CoreState, { base, at, market }: Attempt, detail: strin
  * several markets unanswered for much longer than usual, and nobody answered since, are an outage too. A request that
  * still waits for its connection is no sign of one: a host that is short of CPU opens them slowly.
  */
-export function judgeSilence(state: CoreState, out: Effect[]): void {
+export function judgeSilence(state: CoreState): void {
   const silent = silentMs(state);
   for (const base of state.bases) {
     const unanswered = [...state.attempts.values()].filter(
@@ -428,57 +409,57 @@ export function judgeSilence(state: CoreState, out: Effect[]): void {
         one.left &&
         one.base === base &&
         one.at.monoMs >= base.lastAnswerMs &&
-        unansweredMs(state, one) >= silent,
+        state.unansweredMs(one) >= silent,
     );
     const [first] = unanswered;
     if (unanswered.length < FAILURES || unanswered.every(({ market }) => market === first?.market)) continue;
     const detail = `${unanswered.length} requests unanswered for ${Math.round(silent)} ms or more`;
-    beginOutage(state, base, detail, out);
+    beginOutage(state, base, detail);
   }
 }
 
-function beginOutage(state: CoreState, base: BaseState, detail: string, out: Effect[]): void {
+function beginOutage(state: CoreState, base: BaseState, detail: string): void {
   if (base.outage !== null) return;
   base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
   const expiryWallMs = firstExpiry(state, state.markets);
-  const standsIn = usableBases(state).find(takesRenewals)?.index ?? null;
-  say(out, { kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
+  const standsIn = state.usableBases.find((base) => base.takesRenewals)?.index ?? null;
+  state.say({ kind: 'outage-began', base: base.index, standsIn, detail, expiryWallMs });
 }
 
 /** Until when the first of these timers is surely armed, but for those meant to fire, Unix milliseconds; null: none is. */
 function firstExpiry(state: CoreState, markets: readonly MarketState[]): number | null {
   const slacks = markets
     .filter(({ goal, reached }) => !reached && goal !== 'trip')
-    .map((market) => awakeSlackMs(state, market))
+    .map((market) => state.awakeSlackMs(market))
     .filter((ms) => ms > 0);
   return slacks.length === 0 ? null : state.now.wallMs + slacks.reduce((one, other) => Math.min(one, other));
 }
 
 /** Sends what pings are due. A ping informs; it neither gates a renewal nor counts as one. */
-export function pingBases(state: CoreState, out: Effect[]): void {
+export function pingBases(state: CoreState): void {
   const { everyMs, timeoutMs } = state.settings.ping;
   for (const base of state.bases) {
     if (state.now.monoMs < base.nextPingMs) continue;
     const hurried = base.outage !== null || base.ping?.ok === false;
     base.nextPingMs = state.now.monoMs + (hurried ? Math.min(RECOVERY_PING_MS, everyMs) : everyMs);
-    out.push({ kind: 'ping', base: base.index, timeoutMs });
+    state.effects.push({ kind: 'ping', base: base.index, timeoutMs });
   }
 }
 
 /** A ping was answered, or given up. An address that comes back is probed at once. */
-export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
+export function hearPing(state: CoreState, event: Pinged): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
   const sentMs = state.now.monoMs - event.latencyMs;
   // One that fails after a later one told something is counted, and changes nothing.
-  if (!event.ok && sentMs < base.pingedMs) return say(out, { ...event, changed: false });
+  if (!event.ok && sentMs < base.pingedMs) return state.say({ ...event, changed: false });
   base.pingedMs = sentMs;
   const changed = base.ping?.ok !== event.ok;
   const cameBack = base.ping?.ok === false && event.ok;
   base.ping = event;
   if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
-  say(out, { ...event, changed });
+  state.say({ ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
   for (const market of state.markets) if (market.streak > 0) hurry(state, market);

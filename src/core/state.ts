@@ -158,6 +158,21 @@ export class MarketState {
     this.nextMs = monoMs;
     this.askedMs = monoMs;
   }
+
+  /** Is its timer to be kept from firing now, if only until it was renewed once more? */
+  get mustNotFire(): boolean {
+    return this.goal === 'guard' || (this.goal === 'renew-once' && !this.reached);
+  }
+
+  /** Its requests that are on their way and not given up. */
+  get openWrites(): Write[] {
+    return this.belief.writes.filter(({ status }) => status === 'open');
+  }
+
+  /** Its requests that are on their way or given up, and not settled. */
+  get onTheirWay(): Write[] {
+    return this.belief.writes.filter(({ status }) => status === 'open' || status === 'abandoned');
+  }
 }
 
 export class BaseState {
@@ -180,6 +195,11 @@ export class BaseState {
     this.index = index;
     this.url = url;
     this.nextPingMs = monoMs;
+  }
+
+  /** May renewals go over this address? One that stands in for the first must not have failed its last ping. */
+  get takesRenewals(): boolean {
+    return this.outage === null && (this.index === 0 || this.ping?.ok !== false);
   }
 }
 
@@ -216,6 +236,10 @@ export interface KeyState {
   /** The one in force was accepted once: one refusal is no reason to believe that it is wrong. */
   accepted: boolean;
 }
+
+/** Attempts that become due within this leave together, in one order: wake-ups cost as well. */
+export const COALESCE_MS = 25;
+const MANY_MARKETS = 500;
 
 /** Everything the core remembers. `step` changes it in place. Before the first step nothing is armed, and everything due. */
 export class CoreState {
@@ -268,6 +292,8 @@ export class CoreState {
   lastThrottledMs = Number.NEGATIVE_INFINITY;
   nextReplanMs: number;
   allArmedSaid = false;
+  /** What the step that is being taken has led to so far. */
+  effects: Effect[] = [];
 
   constructor(settings: CoreSettings, now: Instant) {
     const { monoMs } = now;
@@ -290,187 +316,159 @@ export class CoreState {
     this.nextReplanMs = monoMs;
   }
 
+  say(notice: Notice): void {
+    this.effects.push({ kind: 'notice', notice });
+  }
+
   /** The time that counts for the age of beliefs and evidence, see `time.ts`. */
   get lifeMs(): number {
     return lifeMs(this.timebase, this.now);
   }
-}
 
-/** Replaces the markets. What waits in the queue keeps its place; what is new gets one at the next dispatch. */
-export function setMarkets(state: CoreState, markets: readonly MarketState[]): void {
-  state.markets = markets;
-  state.byName = new Map(markets.map((market) => [market.settings.market, market]));
-  state.queue = state.queue.filter((market) => state.byName.get(market.settings.market) === market);
-  state.nextDueMs = Number.NEGATIVE_INFINITY;
-}
-
-/** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */
-export function planPeriods(
-  state: CoreState,
-  capacityPerSecond: number,
-): { readonly moved: boolean; readonly problems: readonly string[] } {
-  const { markets } = state.settings;
-  state.capacityPerSecond = capacityPerSecond;
-  const { periodsMs, overload, problems } = planCadence(markets, capacityPerSecond);
-  state.overload = overload;
-  let moved = false;
-  let neededPerSecond = 0;
-  for (const [place, market] of state.markets.entries()) {
-    const periodMs = periodsMs[place] ?? market.periodMs;
-    moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
-    market.periodMs = periodMs;
-    market.offsetMs = (periodMs * place) / Math.max(1, markets.length);
-    neededPerSecond += 1000 / periodMs;
+  /** Monotonic time plus suspend, see `Moment`. */
+  get awakeMs(): number {
+    return this.now.monoMs + this.timebase.sleptMs;
   }
-  const before = owed(state);
-  state.bucket = bucketOf(state.settings, neededPerSecond);
-  state.spent = Math.min(before, state.bucket.burst);
-  state.spentAtMs = state.now.monoMs;
-  return { moved, problems };
-}
 
-/** The cadence in force: longer after throttling, as long as the fewest renewals fit into the timeout. */
-export function periodOf({ cadenceFactor }: CoreState, { periodMs, settings }: MarketState): number {
-  return Math.max(periodMs, Math.min(periodMs * cadenceFactor, settings.timeoutMs / LEAST_ATTEMPTS));
-}
+  get moment(): Moment {
+    const { monoMs, wallMs } = this.now;
+    return { monoMs, lifeMs: this.lifeMs, awakeMs: this.awakeMs, wallMs };
+  }
 
-/** Monotonic time plus suspend, see `Moment`. */
-export function awakeMs({ now, timebase }: CoreState): number {
-  return now.monoMs + timebase.sleptMs;
-}
+  /** A monotonic moment in Unix milliseconds, as the clocks stand now. */
+  wallAt(monoMs: number): number {
+    return this.now.wallMs + (monoMs - this.now.monoMs);
+  }
 
-/** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */
-export function slackMs(state: CoreState, { belief }: MarketState): number {
-  return belief.notBefore === null ? 0 : belief.notBefore.lifeMs - state.lifeMs;
-}
+  /** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */
+  slackMs({ belief }: MarketState): number {
+    return belief.notBefore === null ? 0 : belief.notBefore.lifeMs - this.lifeMs;
+  }
 
-/** The slack without doubts about the wall clock, whose setting fires no timer: alarms and the order of urgency go by it. */
-export function awakeSlackMs(state: CoreState, { belief }: MarketState): number {
-  return belief.notBefore === null ? 0 : belief.notBefore.awakeMs - awakeMs(state);
-}
+  /** The slack without doubts about the wall clock, whose setting fires no timer: alarms and the order of urgency go by it. */
+  awakeSlackMs({ belief }: MarketState): number {
+    return belief.notBefore === null ? 0 : belief.notBefore.awakeMs - this.awakeMs;
+  }
 
-/** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */
-export function isWanted({ phase }: CoreState, { goal }: MarketState): boolean {
-  return phase.kind === 'running' && goal === 'guard';
-}
+  /** The longest that a timer which may exist still runs; null where surely none exists. */
+  firesInMs({ notAfterMs }: Belief): number | null {
+    return notAfterMs === null || notAfterMs <= this.now.monoMs ? null : notAfterMs - this.now.monoMs;
+  }
 
-/** Is its timer to be kept from firing now, if only until it was renewed once more? */
-export function mustNotFire({ goal, reached }: MarketState): boolean {
-  return goal === 'guard' || (goal === 'renew-once' && !reached);
-}
+  /** May a timer of the market still fire, as far as is known at the last step? */
+  mayFire(belief: Belief): boolean {
+    return this.firesInMs(belief) !== null;
+  }
 
-/** Requests of the market that are on their way and not given up. */
-export function openWrites({ belief }: MarketState): Write[] {
-  return belief.writes.filter(({ status }) => status === 'open');
-}
+  /** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
+  firesBy({ belief }: MarketState): number | null {
+    const inMs = this.firesInMs(belief);
+    return inMs === null ? null : this.now.wallMs + inMs;
+  }
 
-/** Requests of the market that are on their way or given up, and not settled. */
-export function onTheirWay({ belief }: MarketState): Write[] {
-  return belief.writes.filter(({ status }) => status === 'open' || status === 'abandoned');
-}
+  /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */
+  isWanted({ goal }: MarketState): boolean {
+    return this.phase.kind === 'running' && goal === 'guard';
+  }
 
-export function momentOf(state: CoreState): Moment {
-  return {
-    monoMs: state.now.monoMs,
-    lifeMs: state.lifeMs,
-    awakeMs: awakeMs(state),
-    wallMs: state.now.wallMs,
-  };
-}
+  /** How long ago the request was prepared. */
+  ageMs({ at }: Write): number {
+    return this.now.monoMs - at.monoMs;
+  }
 
-/** How long ago the request was prepared. */
-export function ageMs(state: CoreState, { at }: Write): number {
-  return state.now.monoMs - at.monoMs;
-}
+  /** How long its answer could have been read: while the loop stands still, nothing is read. */
+  unansweredMs({ at }: Write): number {
+    return this.now.monoMs - Math.max(at.monoMs, this.stalledMs);
+  }
 
-/** How long its answer could have been read: while the loop stands still, nothing is read. */
-export function unansweredMs(state: CoreState, { at }: Write): number {
-  return state.now.monoMs - Math.max(at.monoMs, state.stalledMs);
-}
+  /** Replaces the markets. What waits in the queue keeps its place; what is new gets one at the next dispatch. */
+  setMarkets(markets: readonly MarketState[]): void {
+    this.markets = markets;
+    this.byName = new Map(markets.map((market) => [market.settings.market, market]));
+    this.queue = this.queue.filter((market) => this.byName.get(market.settings.market) === market);
+    this.nextDueMs = Number.NEGATIVE_INFINITY;
+  }
 
-/** The longest that a timer which may exist still runs; null where surely none exists. */
-export function firesInMs({ now }: CoreState, { notAfterMs }: Belief): number | null {
-  return notAfterMs === null || notAfterMs <= now.monoMs ? null : notAfterMs - now.monoMs;
-}
+  /** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */
+  planPeriods(capacityPerSecond: number): { readonly moved: boolean; readonly problems: readonly string[] } {
+    const { markets } = this.settings;
+    this.capacityPerSecond = capacityPerSecond;
+    const { periodsMs, overload, problems } = planCadence(markets, capacityPerSecond);
+    this.overload = overload;
+    let moved = false;
+    let neededPerSecond = 0;
+    for (const [place, market] of this.markets.entries()) {
+      const periodMs = periodsMs[place] ?? market.periodMs;
+      moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
+      market.periodMs = periodMs;
+      market.offsetMs = (periodMs * place) / Math.max(1, markets.length);
+      neededPerSecond += 1000 / periodMs;
+    }
+    const before = this.#owed;
+    this.bucket = bucketOf(this.settings, neededPerSecond);
+    this.spent = Math.min(before, this.bucket.burst);
+    this.spentAtMs = this.now.monoMs;
+    return { moved, problems };
+  }
 
-/** May a timer of the market still fire, as far as is known at the last step? */
-export function mayFire(state: CoreState, belief: Belief): boolean {
-  return firesInMs(state, belief) !== null;
-}
+  /** The cadence in force: longer after throttling, as long as the fewest renewals fit into the timeout. */
+  periodOf({ periodMs, settings }: MarketState): number {
+    return Math.max(periodMs, Math.min(periodMs * this.cadenceFactor, settings.timeoutMs / LEAST_ATTEMPTS));
+  }
 
-/** A monotonic moment in Unix milliseconds, as the clocks stand now. */
-export function wallAt({ now }: CoreState, monoMs: number): number {
-  return now.wallMs + (monoMs - now.monoMs);
-}
+  /**
+   * Tokens that may be used now. The bucket sets the pace of writing. The budget bounds what the exchange can count in one
+   * of its windows: a request counts from its writing until a window after it was settled.
+   */
+  get tokens(): number {
+    const { bucket, settings, attempts, settledMs } = this;
+    return Math.min(
+      bucket.burst - this.#owed + 1e-6,
+      settings.budget.requests - attempts.size - settledMs.length,
+    );
+  }
 
-/** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
-export function firesBy(state: CoreState, { belief }: MarketState): number | null {
-  const inMs = firesInMs(state, belief);
-  return inMs === null ? null : state.now.wallMs + inMs;
-}
+  /** When the next token is there, monotonic, if no request is settled sooner. */
+  get tokenAtMs(): number {
+    const { bucket, now, settings, attempts, settledMs } = this;
+    const pacedMs = now.monoMs + (1 - bucket.burst + this.#owed) / bucket.perMs;
+    const [oldestMs = Number.POSITIVE_INFINITY] = settledMs;
+    const isFull = attempts.size + settledMs.length >= settings.budget.requests;
+    return Math.max(now.monoMs + 1, pacedMs, isFull ? oldestMs + this.#countsForMs : 0);
+  }
 
-/**
- * Tokens that may be used now. The bucket sets the pace of writing. The budget bounds what the exchange can count in one
- * of its windows: a request counts from its writing until a window after it was settled.
- */
-export function tokens(state: CoreState): number {
-  const { bucket, settings, attempts, settledMs } = state;
-  return Math.min(
-    bucket.burst - owed(state) + 1e-6,
-    settings.budget.requests - attempts.size - settledMs.length,
-  );
-}
+  /** Tokens that have not flowed back by now. */
+  get #owed(): number {
+    return Math.max(0, this.spent - (this.now.monoMs - this.spentAtMs) * this.bucket.perMs);
+  }
 
-/** When the next token is there, monotonic, if no request is settled sooner. */
-export function tokenAtMs(state: CoreState): number {
-  const { bucket, now, settings, attempts, settledMs } = state;
-  const pacedMs = now.monoMs + (1 - bucket.burst + owed(state)) / bucket.perMs;
-  const [oldestMs = Number.POSITIVE_INFINITY] = settledMs;
-  const isFull = attempts.size + settledMs.length >= settings.budget.requests;
-  return Math.max(now.monoMs + 1, pacedMs, isFull ? oldestMs + countsForMs(state) : 0);
-}
+  /** How long a settled request counts in the budget. */
+  get #countsForMs(): number {
+    return this.settings.budget.windowMs + WINDOW_DRIFT_MS;
+  }
 
-/** Tokens that have not flowed back by now. */
-function owed({ bucket, now, spent, spentAtMs }: CoreState): number {
-  return Math.max(0, spent - (now.monoMs - spentAtMs) * bucket.perMs);
-}
+  /** A request is written: its token flows back from now on. */
+  spend(): void {
+    this.spent = this.#owed + 1;
+    this.spentAtMs = this.now.monoMs;
+  }
 
-/** A request is written: its token flows back from now on. */
-export function spend(state: CoreState): void {
-  state.spent = owed(state) + 1;
-  state.spentAtMs = state.now.monoMs;
-}
+  /** Forgets requests that were settled before the window of the budget. */
+  forgetSettled(): void {
+    const { settledMs, now } = this;
+    while ((settledMs[0] ?? now.monoMs) + this.#countsForMs <= now.monoMs) settledMs.shift();
+  }
 
-const countsForMs = ({ settings }: CoreState) => settings.budget.windowMs + WINDOW_DRIFT_MS;
+  /**
+   * Was every one of many markets looked at within the last 25 ms? Until then an answer only sends what is next in the
+   * queue: thousands of answers, each with a look at thousands of markets, would stop the loop.
+   */
+  get isRecent(): boolean {
+    return this.markets.length > MANY_MARKETS && this.now.monoMs < this.orderedMs + COALESCE_MS;
+  }
 
-/** Forgets requests that were settled before the window of the budget. */
-export function forgetSettled(state: CoreState): void {
-  const { settledMs, now } = state;
-  while ((settledMs[0] ?? now.monoMs) + countsForMs(state) <= now.monoMs) settledMs.shift();
-}
-
-/** Attempts that become due within this leave together, in one order: wake-ups cost as well. */
-export const COALESCE_MS = 25;
-const MANY_MARKETS = 500;
-
-/**
- * Was every one of many markets looked at within the last 25 ms? Until then an answer only sends what is next in the
- * queue: thousands of answers, each with a look at thousands of markets, would stop the loop.
- */
-export function isRecent({ markets, now, orderedMs }: CoreState): boolean {
-  return markets.length > MANY_MARKETS && now.monoMs < orderedMs + COALESCE_MS;
-}
-
-/** May renewals go over this address? One that stands in for the first must not have failed its last ping. */
-export function takesRenewals({ outage, index, ping }: BaseState): boolean {
-  return outage === null && (index === 0 || ping?.ok !== false);
-}
-
-/** The addresses that renewals may take: all where they serve the same account, else the first. */
-export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
-  return settings.sameAccount ? bases : bases.slice(0, 1);
-}
-
-export function say(out: Effect[], notice: Notice): void {
-  out.push({ kind: 'notice', notice });
+  /** The addresses that renewals may take: all where they serve the same account, else the first. */
+  get usableBases(): readonly BaseState[] {
+    return this.settings.sameAccount ? this.bases : this.bases.slice(0, 1);
+  }
 }

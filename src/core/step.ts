@@ -7,21 +7,7 @@ import { hurry, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
 import { carriedPerSecond, LATE_MS, TICK_MS } from './promise.ts';
 import { hearPing, judgeSilence, measureAnswers, noteLapse, pingBases, settle } from './settle.ts';
-import {
-  type Attempt,
-  awakeSlackMs,
-  COALESCE_MS,
-  type CoreState,
-  isRecent,
-  isWanted,
-  type MarketState,
-  mayFire,
-  mustNotFire,
-  planPeriods,
-  say,
-  slackMs,
-  wallAt,
-} from './state.ts';
+import { type Attempt, COALESCE_MS, type CoreState, type MarketState } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
 /** A loop that has turned for this long has read what waited in the sockets. */
@@ -36,23 +22,23 @@ const RECOVERY_STEP = 0.25;
  * Pure but for the state: no clock, no randomness, no input or output. The same events give the same effects.
  */
 export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[] {
-  const out: Effect[] = [];
-  advanceClocks(state, now, out);
+  state.effects = [];
+  advanceClocks(state, now);
   // Thousands of answers and beats, each with a look at thousands of markets, would stop the loop.
-  const looksAtAll = !isRecent(state) || (event.kind !== 'settled' && event.kind !== 'evidence');
-  judgeBots(state, out);
-  applyFact(state, event, out);
-  if (looksAtAll) judge(state, out);
-  dispatch(state, out);
-  judgeStop(state, out);
-  if (looksAtAll) forgetGone(state, out);
-  sayAllArmed(state, out);
+  const looksAtAll = !state.isRecent || (event.kind !== 'settled' && event.kind !== 'evidence');
+  judgeBots(state);
+  applyFact(state, event);
+  if (looksAtAll) judge(state);
+  dispatch(state);
+  judgeStop(state);
+  if (looksAtAll) forgetGone(state);
+  sayAllArmed(state);
   setWake(state);
-  return out;
+  return state.effects;
 }
 
 /** Takes in what the event says, and nothing else. */
-function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
+function applyFact(state: CoreState, event: CoreEvent): void {
   switch (event.kind) {
     case 'tick':
       break;
@@ -60,21 +46,21 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
       const attempt = state.attempts.get(event.attempt);
       if (attempt === undefined) break;
       // A timer that must have fired by now is told of first: the answer may have it forgotten.
-      judgeTimer(state, attempt.market, out);
-      settle(state, attempt, event.outcome, out);
+      judgeTimer(state, attempt.market);
+      settle(state, attempt, event.outcome);
       break;
     }
     case 'pinged':
-      hearPing(state, event, out);
+      hearPing(state, event);
       break;
     case 'evidence':
-      hearBot(state, event.bot, event.says, event.agoMs, out);
+      hearBot(state, event.bot, event.says, event.agoMs);
       break;
     case 'operate':
-      operate(state, event.command, out);
+      operate(state, event.command);
       break;
     case 'reload':
-      reload(state, event.settings, out);
+      reload(state, event.settings);
       break;
     case 'credentials-changed':
       state.key.changes += 1;
@@ -83,7 +69,7 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
       state.key.nextProbeMs = state.now.monoMs;
       break;
     case 'stop':
-      beginStop(state, event.policy, event.why, out);
+      beginStop(state, event.policy, event.why);
       break;
   }
 }
@@ -132,15 +118,15 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
  * Reads the clocks. After lost time nothing that was prepared may leave. Where the monotonic clock has missed that time,
  * every guarded timer is renewed; else only what is due: a host that is short of CPU must not be given more work.
  */
-function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
+function advanceClocks(state: CoreState, now: Instant): void {
   const { monoMs } = now;
   const lastMs = state.now.monoMs;
   const lateMs = monoMs - state.wakeAtMs;
   const jumps = observeClocks(state.timebase, now);
   if (monoMs > lastMs) state.lastStepMs = lastMs;
   state.now = now;
-  if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
-  for (const jump of jumps) say(out, { kind: 'stall', ...jump });
+  if (lateMs > LATE_MS) state.say({ kind: 'stall', what: 'stall', byMs: lateMs });
+  for (const jump of jumps) state.say({ kind: 'stall', ...jump });
   const missed = jumps.some(({ byMs }) => byMs > 0);
   if (lateMs <= LATE_MS && !missed) return;
   // Between two stalls the sockets were read if there was time for it.
@@ -157,36 +143,36 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
 }
 
 /** Does what time alone demands. */
-function judge(state: CoreState, out: Effect[]): void {
+function judge(state: CoreState): void {
   for (const attempt of state.attempts.values())
-    if (state.now.monoMs >= attempt.giveUpMs) giveUp(attempt, out);
+    if (state.now.monoMs >= attempt.giveUpMs) giveUp(state, attempt);
   if (state.phase.kind === 'stopped') return;
-  judgeSilence(state, out);
-  for (const market of state.markets) judgeTimer(state, market, out);
+  judgeSilence(state);
+  for (const market of state.markets) judgeTimer(state, market);
   if (state.phase.kind !== 'running') return;
-  endPauses(state, out);
-  pingBases(state, out);
-  easeCadence(state, out);
+  endPauses(state);
+  pingBases(state);
+  easeCadence(state);
 }
 
 /** Says once that a guarantee ran out, that a timer must have lapsed, or that one has fired as it was left to. */
-function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void {
+function judgeTimer(state: CoreState, market: MarketState): void {
   const { belief } = market;
   const name = market.settings.market;
   if (
-    isWanted(state, market) &&
+    state.isWanted(market) &&
     belief.notBefore !== null &&
-    awakeSlackMs(state, market) <= 0 &&
+    state.awakeSlackMs(market) <= 0 &&
     !market.overdueSaid &&
     !mayBeAnswered(state, market)
   ) {
     market.overdueSaid = true;
-    const expiryWallMs = state.now.wallMs + awakeSlackMs(state, market);
-    say(out, { kind: 'overdue', market: name, expiryWallMs, leftToFire: belief.server === null });
+    const expiryWallMs = state.now.wallMs + state.awakeSlackMs(market);
+    state.say({ kind: 'overdue', market: name, expiryWallMs, leftToFire: belief.server === null });
   }
-  if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
+  if (belief.notAfterMs === null || state.mayFire(belief) || belief.notAfterMs <= market.firedMs) return;
   market.firedMs = belief.notAfterMs;
-  const firedByWallMs = wallAt(state, belief.notAfterMs);
+  const firedByWallMs = state.wallAt(belief.notAfterMs);
   // The end of the stop tells what became of its deletes.
   const isUnsure = market.armedUntilAwakeMs === null && mayHaveRunOut(state, market);
   const isDeleted =
@@ -199,17 +185,17 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
     ({ purpose, left, status }) => purpose === 'delete' && left && status !== 'confirmed',
   );
   const certainty = mayBeDeleted ? 'possible' : 'certain';
-  const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
+  const isLapse = (market.mustNotFire || !market.firesOnPurpose) && belief.server !== null;
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
-  const isFiring = !mustNotFire(market) && wasArmed && !isDeleted;
+  const isFiring = !market.mustNotFire && wasArmed && !isDeleted;
   market.mayHaveFired ||= isUnsure || (mayBeDeleted && (isLapse || isFiring));
   if (isLapse) {
-    noteLapse(state, market, certainty, unresolved, out);
+    noteLapse(state, market, certainty, unresolved);
   } else if (isFiring) {
     const why = mayBeDeleted || isUnsure ? 'undeleted' : whyFired(market);
-    say(out, { kind: 'fired', market: name, why, firedByWallMs });
+    state.say({ kind: 'fired', market: name, why, firedByWallMs });
   }
   schedule(state, market);
 }
@@ -231,7 +217,7 @@ function mayBeAnswered(state: CoreState, { belief, answerMs }: MarketState): boo
 }
 
 /** Lets the cadence follow what the wire carries, and recover from throttling in small steps. */
-function easeCadence(state: CoreState, out: Effect[]): void {
+function easeCadence(state: CoreState): void {
   const { monoMs } = state.now;
   if (monoMs < state.nextReplanMs) return;
   state.nextReplanMs = monoMs + REPLAN_MS;
@@ -240,16 +226,16 @@ function easeCadence(state: CoreState, out: Effect[]): void {
     state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
   const capacityPerSecond = carriedPerSecond(state.settings, state.answerMs);
   if (Math.abs(capacityPerSecond / state.capacityPerSecond - 1) < 0.1) return;
-  const { moved, problems } = planPeriods(state, capacityPerSecond);
+  const { moved, problems } = state.planPeriods(capacityPerSecond);
   if (!moved && problems.length === 0) return;
   const detail =
     problems[0] ??
     `the wire carries ${capacityPerSecond.toFixed(1)} renewals a second at an answer time of ${(state.answerMs ?? 0).toFixed(1)} ms; the cadence follows`;
   const { answerMs } = state;
-  say(out, { kind: 'cadence', detail, capacityPerSecond, answerMs });
+  state.say({ kind: 'cadence', detail, capacityPerSecond, answerMs });
 }
 
-function sayAllArmed(state: CoreState, out: Effect[]): void {
+function sayAllArmed(state: CoreState): void {
   if (state.allArmedSaid || state.phase.kind !== 'running') return;
   const { markets, settings } = state;
   // A shard without markets arms none.
@@ -257,17 +243,17 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
   // From the end: the last to be armed stand there.
   for (let place = markets.length - 1; place >= 0; place -= 1) {
     const market = markets[place];
-    if (market !== undefined && market.leaving === null && slackMs(state, market) <= 0) return;
+    if (market !== undefined && market.leaving === null && state.slackMs(market) <= 0) return;
   }
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
-  say(out, { kind: 'all-armed', markets: settings.markets.length, sinceStartMs });
+  state.say({ kind: 'all-armed', markets: settings.markets.length, sinceStartMs });
 }
 
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
   const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;
-  if (isRecent(state)) {
+  if (state.isRecent) {
     state.wakeAtMs = restedMs;
     return;
   }

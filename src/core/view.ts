@@ -3,16 +3,7 @@ import { suspensionOf } from './goal.ts';
 import { shortTimerGapMs } from './next.ts';
 import type { BotPhase, Hold } from './notice.ts';
 import { ASSUMED_ANSWER_MS, boundsOf, describePromise, ROUNDING_MS } from './promise.ts';
-import {
-  awakeMs,
-  type CoreState,
-  isWanted,
-  type MarketState,
-  onTheirWay,
-  type Phase,
-  periodOf,
-  slackMs,
-} from './state.ts';
+import { type CoreState, type MarketState, type Phase } from './state.ts';
 import { clamp, type Instant } from './time.ts';
 
 export const MARKET_STATES = [
@@ -56,7 +47,7 @@ export class MarketView {
   }
   /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
   get wanted(): boolean {
-    return isWanted(this.#state, this.#market);
+    return this.#state.isWanted(this.#market);
   }
   /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
   get hold(): { readonly why: Hold; readonly untilWallMs: number | null } | null {
@@ -64,7 +55,7 @@ export class MarketView {
     if (hold === null) return null;
     const { why, untilAwakeMs } = hold;
     if (untilAwakeMs === null) return { why, untilWallMs: null };
-    const leftMs = untilAwakeMs - awakeMs(this.#state) - sinceStepMs(this.#state, this.#now);
+    const leftMs = untilAwakeMs - this.#state.awakeMs - sinceStepMs(this.#state, this.#now);
     return { why, untilWallMs: this.#now.wallMs + Math.max(0, leftMs) };
   }
   /** No longer configured; shown until its timer is gone. */
@@ -82,7 +73,7 @@ export class MarketView {
   }
   /** As it comes out: longer than planned where not all of them can be carried, shorter where less is granted than asked for. */
   get periodMs(): number {
-    const periodMs = periodOf(this.#state, this.#market) * this.#state.overload;
+    const periodMs = this.#state.periodOf(this.#market) * this.#state.overload;
     return Math.min(periodMs, shortTimerGapMs(this.#market, this.grantedMs - ROUNDING_MS));
   }
   get #answerMs(): number {
@@ -101,7 +92,7 @@ export class MarketView {
   /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
   get guaranteedMs(): number | null {
     if (this.#market.belief.notBefore === null) return null;
-    return slackMs(this.#state, this.#market) - sinceStepMs(this.#state, this.#now);
+    return this.#state.slackMs(this.#market) - sinceStepMs(this.#state, this.#now);
   }
   /** The guarantee where it is in force; null where nothing is guaranteed now. */
   get sureMs(): number | null {
@@ -168,7 +159,7 @@ export class MarketView {
   }
   /** Its requests that are on their way, the oldest first. */
   get inFlight(): readonly { readonly purpose: Purpose }[] {
-    return onTheirWay(this.#market);
+    return this.#market.onTheirWay;
   }
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { CoreSettings, OrderType, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
+import type { CoreState } from '../../src/core/state.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
@@ -105,7 +105,7 @@ function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number, turn
   for (const market of state.markets.slice(from, from + LOOKED_AT)) {
     const name = market.settings.market;
     const firesMs = book.timers.get(name)?.firesMs ?? null;
-    const slack = slackMs(state, market);
+    const slack = state.slackMs(market);
     if (slack > TOLERANCE_MS && (firesMs === null || firesMs < nowMs + slack - TOLERANCE_MS)) {
       const truth = firesMs === null ? 'nothing is armed' : `it fires in ${firesMs - nowMs} ms`;
       wrong.push(`${nowMs} ms: ${name} is believed to be armed for ${slack} ms more, ${truth}`);
@@ -115,7 +115,7 @@ function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number, turn
     const inMs = firesMs === null || state.phase.kind === 'stopped' ? -Infinity : firesMs - nowMs;
     if (latestMs < inMs - TOLERANCE_MS)
       wrong.push(`${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${inMs} ms`);
-    const { length } = openWrites(market);
+    const { length } = market.openWrites;
     if (length > MOST_IN_FLIGHT) wrong.push(`${nowMs} ms: ${name} has ${length} requests in flight`);
   }
   return wrong;

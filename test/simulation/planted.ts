@@ -92,7 +92,7 @@ export const PLANTED: readonly PlantedBug[] = [
   ]),
   bug('a lapse is not reported', 6, 'after a lapse and said nothing', [
     ['core/settle', 'lapse !== null && wasWanted', 'lapse === undefined && wasWanted'],
-    ['core/step', '(mustNotFire(market) || !market.firesOnPurpose)', 'market.streak < 0'],
+    ['core/step', '(market.mustNotFire || !market.firesOnPurpose)', 'market.streak < 0'],
   ]),
   bug('every lapse is called possible', 6, 'calls a lapse possible that is certain', [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'possible'"],
@@ -139,7 +139,7 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/state', 'settings.budget.requests - attempts.size - settledMs.length', 'settings.budget.requests'],
   ]),
   bug('a request holds its token until it is answered', 174, 'fired although', [
-    ['core/state', 'bucket.burst - owed(state)', 'bucket.burst - attempts.size - owed(state)'],
+    ['core/state', 'bucket.burst - this.#owed', 'bucket.burst - attempts.size - this.#owed'],
   ]),
   bug(
     'new markets wait for all that have time',
@@ -155,7 +155,7 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/promise', 'market.renewEveryMs ??', ''],
   ]),
   bug('a lapse under `onLapse: hold` is armed again', 13, 'keeps guarding it after a lapse', [
-    ['core/settle', "held) hold(state, market, 'lapsed', null, out)", 'market.streak >= 0) return'],
+    ['core/settle', "held) hold(state, market, 'lapsed', null)", 'market.streak >= 0) return'],
   ]),
   bug(
     'one refusal latches what was good',
@@ -237,7 +237,7 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/belief', "surely && unresolved === 0 ? 'certain' : 'possible'", "'certain'"],
   ]),
   bug('what fires on purpose is a lapse', 32, 'nobody wanted the timer', [
-    ['core/step', '(mustNotFire(market) || !market.firesOnPurpose) && belief', 'belief'],
+    ['core/step', '(market.mustNotFire || !market.firesOnPurpose) && belief', 'belief'],
   ]),
   bug(
     'renewals leave in the order of the configuration',
