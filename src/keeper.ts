@@ -4,7 +4,7 @@ import type { LeftArmed } from './core/notice.ts';
 import { type Awaited, progressOf, progressOfGone } from './core/progress.ts';
 import type { CoreState } from './core/state.ts';
 import { mayWrite, noteSigned, step } from './core/step.ts';
-import { CoreView, describe, type Snapshot } from './core/view.ts';
+import { describe, look, type Snapshot } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer } from './ports.ts';
 
 export type Keeper = ReturnType<typeof createKeeper>;
@@ -50,7 +50,7 @@ export function createKeeper(options: Options) {
     whenDone,
     snapshot: (): Snapshot => describe(state, clock.now()),
     /** The same without the sentences, at a cost that may be paid at every step. */
-    view: () => new CoreView(state, clock.now()),
+    view: () => look(state, clock.now()),
     /** Calls `run` after every step, for the watchdog: the loop turns. */
     onTurn: (run: () => void): void => void turned.add(run),
     /** Calls `run` whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */

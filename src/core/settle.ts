@@ -126,10 +126,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer): void {
   // A market that was taken out of guard meanwhile is not "renewed again".
   const isHeld = market.hold !== null;
   if (market.streak > 0 && !isHeld) state.say({ kind: 'recovered', market: name, failures: market.streak });
-  if (slackRatio !== null) {
-    stats.slackHistory.push(slackRatio);
-    if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
-  }
+  if (slackRatio !== null) stats.slackHistory = [...stats.slackHistory.slice(1 - SLACKS_KEPT), slackRatio];
   if (attempt.purpose === 'trip') {
     // A tripped timer is meant to fire: no lapse follows.
     belief.server = null;

@@ -85,7 +85,7 @@ export class MarketStats {
   /** When the last confirmed request was written. */
   lastConfirmedMs = Number.NEGATIVE_INFINITY;
   lastDurationMs: number | null = null;
-  slackHistory: number[] = [];
+  slackHistory: readonly number[] = [];
 }
 
 /** What the exchange refuses, and how often in a row. */

@@ -1,9 +1,8 @@
-import type { OrderType, Policy, Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import { shortTimerGapMs } from './next.ts';
 import type { BotPhase, Hold } from './notice.ts';
 import { ASSUMED_ANSWER_MS, boundsOf, describePromise, ROUNDING_MS } from './promise.ts';
-import { type CoreState, type MarketState, type Phase } from './state.ts';
+import type { CoreState, MarketState } from './state.ts';
 import { clamp, type Instant } from './time.ts';
 
 export const MARKET_STATES = [
@@ -19,165 +18,183 @@ export const MARKET_STATES = [
 ] as const;
 export type MarketPhase = (typeof MARKET_STATES)[number];
 
+/** What is read of a market at every step, by judges too: durations in milliseconds. */
+function glanceAt(state: CoreState, now: Instant, market: MarketState) {
+  const { settings, belief, refusal } = market;
+  const stillMs = belief.notBefore === null ? 0 : state.slackMs(market) - sinceStepMs(state, now);
+  const firesInMs = (belief.notAfterMs ?? 0) - now.monoMs;
+  return {
+    market: settings.market,
+    bot: settings.bot,
+    leaving: market.leaving !== null,
+    wanted: state.isWanted(market),
+    /** Guaranteed armed for this long; null where nothing is guaranteed now. */
+    sureMs: stillMs > 0 ? stillMs : null,
+    /** How long a timer that may exist can still run; null where surely none exists. */
+    firesInMs: firesInMs > 0 ? firesInMs : null,
+    refused: refusal.said !== null,
+    lastProblem: refusal.said?.detail ?? market.lastProblem ?? market.altered,
+    /** Its requests that are on their way, the oldest first. */
+    inFlight: market.onTheirWay,
+  };
+}
+
+export type MarketView = Readonly<ReturnType<typeof glanceAt>>;
+
 /**
- * One market as it stands at the moment of the view, for people, machines, judges and tests to read. Durations in
- * milliseconds, moments in Unix milliseconds. A figure is worked out when it is read: a look at thousands of markets
- * costs no more than what is read of them.
+ * One market as it stands at `now`, for people and machines to read. Durations in milliseconds, moments in Unix
+ * milliseconds.
  */
-export class MarketView {
-  readonly #state: CoreState;
-  readonly #now: Instant;
-  readonly #market: MarketState;
-  constructor(state: CoreState, now: Instant, market: MarketState) {
-    this.#state = state;
-    this.#now = now;
-    this.#market = market;
-  }
-  get market(): string {
-    return this.#market.settings.market;
-  }
-  get types(): readonly OrderType[] | null {
-    return this.#market.settings.types;
-  }
-  get bot(): string {
-    return this.#market.settings.bot;
-  }
-  get state(): MarketPhase {
-    return phaseOf(this.#state, this.#market, this.guaranteedMs);
-  }
-  /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
-  get wanted(): boolean {
-    return this.#state.isWanted(this.#market);
-  }
-  /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
-  get hold(): { readonly why: Hold; readonly untilWallMs: number | null } | null {
-    const { hold } = this.#market;
-    if (hold === null) return null;
-    const { why, untilAwakeMs } = hold;
-    if (untilAwakeMs === null) return { why, untilWallMs: null };
-    const leftMs = untilAwakeMs - this.#state.awakeMs - sinceStepMs(this.#state, this.#now);
-    return { why, untilWallMs: this.#now.wallMs + Math.max(0, leftMs) };
-  }
-  /** No longer configured; shown until its timer is gone. */
-  get leaving(): boolean {
-    return this.#market.leaving !== null;
-  }
-  get timeoutMs(): number {
-    return this.#market.settings.timeoutMs;
-  }
-  /** The timer that the exchange grants, which may be shorter than what it is asked for. */
-  get grantedMs(): number {
-    const { server } = this.#market.belief;
-    if (server === null) return this.timeoutMs;
-    return clamp((server.cancellationTime - server.startTime) * 1000, 0, this.timeoutMs);
-  }
-  /** As it comes out: longer than planned where not all of them can be carried, shorter where less is granted than asked for. */
-  get periodMs(): number {
-    const periodMs = this.#state.periodOf(this.#market) * this.#state.overload;
-    return Math.min(periodMs, shortTimerGapMs(this.#market, this.grantedMs - ROUNDING_MS));
-  }
-  get #answerMs(): number {
-    return Math.max(ASSUMED_ANSWER_MS, this.#market.answerMs ?? 0);
-  }
-  /** Longest outage of the exchange that cancels nothing. Nothing is promised of what nobody renews. */
-  get survivesMs(): number {
-    if (this.leaving) return 0;
-    return boundsOf(this.#state.settings, this.grantedMs, this.periodMs, this.#answerMs).survivesMs;
-  }
-  get promise(): readonly string[] {
-    const { settings } = this.#market;
-    if (this.leaving) return [];
-    return describePromise(this.#state.settings, settings, this.periodMs, this.#answerMs, this.grantedMs);
-  }
-  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
-  get guaranteedMs(): number | null {
-    if (this.#market.belief.notBefore === null) return null;
-    return this.#state.slackMs(this.#market) - sinceStepMs(this.#state, this.#now);
-  }
-  /** The guarantee where it is in force; null where nothing is guaranteed now. */
-  get sureMs(): number | null {
-    const { guaranteedMs } = this;
-    return guaranteedMs !== null && guaranteedMs > 0 ? guaranteedMs : null;
-  }
-  /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
-  get expiryWallMs(): number | null {
-    const { guaranteedMs } = this;
-    return guaranteedMs === null ? null : this.#now.wallMs + guaranteedMs;
-  }
-  /** How long a timer that may exist can still run; null where surely none exists. */
-  get firesInMs(): number | null {
-    const inMs = (this.#market.belief.notAfterMs ?? 0) - this.#now.monoMs;
-    return inMs > 0 ? inMs : null;
-  }
-  /** The same in Unix milliseconds. */
-  get firesByWallMs(): number | null {
-    const { firesInMs } = this;
-    return firesInMs === null ? null : this.#now.wallMs + firesInMs;
-  }
-  /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
-  get cancellationTime(): number | null {
-    return this.#market.belief.server?.cancellationTime ?? null;
-  }
-  get lastDurationMs(): number | null {
-    return this.#market.stats.lastDurationMs;
-  }
-  get lastSlackRatio(): number | null {
-    return this.#market.stats.slackHistory.at(-1) ?? null;
-  }
-  /** Slack ratios of the last confirmations, oldest first, at most 60. */
-  get slackHistory(): readonly number[] {
-    return [...this.#market.stats.slackHistory];
-  }
-  get renewals(): number {
-    return this.#market.stats.renewals;
-  }
-  get failures(): number {
-    return this.#market.stats.failures;
-  }
-  get failureStreak(): number {
-    return this.#market.streak;
-  }
-  get lapses(): number {
-    return this.#market.stats.lapses;
-  }
-  get lastProblem(): string | null {
-    const { refusal, lastProblem, altered } = this.#market;
-    return refusal.said?.detail ?? lastProblem ?? altered;
-  }
-  get refused(): boolean {
-    return this.#market.refusal.said !== null;
-  }
-  /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
-  get retryWallMs(): number | null {
-    const { refusal, nextMs } = this.#market;
-    if (refusal.said === null || nextMs === Number.POSITIVE_INFINITY) return null;
-    return this.#now.wallMs + nextMs - this.#now.monoMs;
-  }
-  /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
-  get onStop(): string {
-    return describeStop(this.#state, this.#market, this.firesInMs !== null);
-  }
-  /** Its requests that are on their way, the oldest first. */
-  get inFlight(): readonly { readonly purpose: Purpose }[] {
-    return this.#market.onTheirWay;
-  }
+function snapshotOf(state: CoreState, now: Instant, market: MarketState) {
+  const { settings, belief, hold, refusal, stats } = market;
+  const sinceMs = sinceStepMs(state, now);
+  const leaving = market.leaving !== null;
+  const { timeoutMs } = settings;
+  const grantedMs =
+    belief.server === null
+      ? timeoutMs
+      : clamp((belief.server.cancellationTime - belief.server.startTime) * 1000, 0, timeoutMs);
+  const periodMs = Math.min(
+    state.periodOf(market) * state.overload,
+    shortTimerGapMs(market, grantedMs - ROUNDING_MS),
+  );
+  const answerMs = Math.max(ASSUMED_ANSWER_MS, market.answerMs ?? 0);
+  const guaranteedMs = belief.notBefore === null ? null : state.slackMs(market) - sinceMs;
+  const stillMs = (belief.notAfterMs ?? 0) - now.monoMs;
+  const firesInMs = stillMs > 0 ? stillMs : null;
+  const leftOf = ({ untilAwakeMs }: { readonly untilAwakeMs: number | null }) =>
+    untilAwakeMs === null ? null : Math.max(0, untilAwakeMs - state.awakeMs - sinceMs);
+  const wallIn = (inMs: number | null) => (inMs === null ? null : now.wallMs + inMs);
+  return {
+    market: settings.market,
+    types: settings.types,
+    bot: settings.bot,
+    state: phaseOf(state, market, guaranteedMs),
+    /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
+    wanted: state.isWanted(market),
+    /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
+    hold: hold && { why: hold.why, untilWallMs: wallIn(leftOf(hold)) },
+    /** No longer configured; shown until its timer is gone. */
+    leaving,
+    timeoutMs,
+    /** The timer that the exchange grants, which may be shorter than what it is asked for. */
+    grantedMs,
+    /** As it comes out: longer than planned where not all of them can be carried, shorter where less is granted than asked for. */
+    periodMs,
+    /** Longest outage of the exchange that cancels nothing. Nothing is promised of what nobody renews. */
+    survivesMs: leaving ? 0 : boundsOf(state.settings, grantedMs, periodMs, answerMs).survivesMs,
+    /** Made when it is read: most readers do without. */
+    get promise(): readonly string[] {
+      return leaving ? [] : describePromise(state.settings, settings, periodMs, answerMs, grantedMs);
+    },
+    /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
+    guaranteedMs,
+    /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
+    expiryWallMs: wallIn(guaranteedMs),
+    /** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
+    firesByWallMs: wallIn(firesInMs),
+    /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
+    cancellationTime: belief.server?.cancellationTime ?? null,
+    lastDurationMs: stats.lastDurationMs,
+    lastSlackRatio: stats.slackHistory.at(-1) ?? null,
+    /** Slack ratios of the last confirmations, oldest first, at most 60. */
+    slackHistory: stats.slackHistory,
+    renewals: stats.renewals,
+    failures: stats.failures,
+    failureStreak: market.streak,
+    lapses: stats.lapses,
+    lastProblem: refusal.said?.detail ?? market.lastProblem ?? market.altered,
+    /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
+    retryWallMs:
+      refusal.said === null || market.nextMs === Number.POSITIVE_INFINITY
+        ? null
+        : wallIn(market.nextMs - now.monoMs),
+    /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
+    onStop: describeStop(state, market, firesInMs !== null),
+  };
 }
 
-/** What is read of a market, whoever shows it. */
-export type MarketSnapshot = Omit<
-  Pick<MarketView, keyof MarketView>,
-  'sureMs' | 'firesInMs' | 'refused' | 'inFlight'
->;
+export type MarketSnapshot = Readonly<ReturnType<typeof snapshotOf>>;
 
-export interface BaseSnapshot {
-  readonly url: string;
-  readonly up: boolean | null;
-  readonly pingMs: number | null;
-  readonly lastProblem: string | null;
-  /** Renewals may take it: the first, and others that serve the same account. */
-  readonly used: boolean;
-  readonly outage: boolean;
+/** A core that took no step for this long makes no progress: it asks for a tick every 500 ms. */
+const LIVE_WITHIN_MS = 5000;
+
+/** What is read of a core at every step. Reads only; the clocks are not taken in. */
+export function look(state: CoreState, now: Instant) {
+  const { settings } = state;
+  return {
+    phase: state.phase.kind,
+    /** Monotonic time at which the core looked at its clocks last. */
+    monoMs: state.now.monoMs,
+    authorised: state.key.refusal.said === null,
+    markets: () => state.markets.map((market) => glanceAt(state, now, market)),
+    marketNamed(name: string): MarketView | undefined {
+      const market = state.byName.get(name);
+      return market && glanceAt(state, now, market);
+    },
+    /** The markets of one bot, but for those that leave. */
+    marketsOf: (bot: string): readonly MarketSnapshot[] =>
+      state.markets
+        .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
+        .map((market) => snapshotOf(state, now, market)),
+    /** The bots that a market names. */
+    bots(): readonly BotSnapshot[] {
+      const { mode, ttlMs } = settings.liveness;
+      const guarded = new Set(state.markets.map(({ bot }) => bot));
+      const nowMs = state.lifeMs + sinceStepMs(state, now);
+      return [...state.bots.values()]
+        .filter((bot) => guarded.has(bot))
+        .map(({ bot, state: phase, lastLifeMs }) => ({
+          bot,
+          mode,
+          state: phase,
+          evidenceAgeMs: lastLifeMs === Number.NEGATIVE_INFINITY ? null : nowMs - lastLifeMs,
+          ttlMs: mode === 'none' ? null : ttlMs,
+        }));
+    },
+  };
 }
+
+/** The whole daemon at one moment. */
+export function describe(state: CoreState, now: Instant) {
+  const seen = look(state, now);
+  const { phase, authorised } = seen;
+  const live = sinceStepMs(state, now) < LIVE_WITHIN_MS;
+  const bots = seen.bots();
+  const markets: readonly MarketSnapshot[] = state.markets.map((market) => snapshotOf(state, now, market));
+  const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
+  const notReady = describeNotReady({ phase, live, markets, bots, nothingGuarded });
+  const refused = state.key.refusal.said;
+  if (refused !== null) notReady.unshift(`the exchange refuses the API key: ${refused.detail}`);
+  return {
+    phase,
+    ready: notReady.length === 0,
+    /** Why not ready, one sentence per reason; empty when ready. */
+    notReady: notReady as readonly string[],
+    /** Why no market at all is wanted armed, in a sentence; null where one is. */
+    nothingGuarded,
+    /** The loop turns. */
+    live,
+    authorised,
+    shutdownPolicy: state.settings.shutdown.policy,
+    markets,
+    bases: state.bases.map(({ url, index, ping, outage }) => ({
+      url,
+      up: ping?.ok ?? null,
+      pingMs: ping?.ok === true ? ping.latencyMs : null,
+      lastProblem: ping?.ok === false ? ping.detail : null,
+      /** Renewals may take it: the first, and others that serve the same account. */
+      used: index === 0 || state.settings.sameAccount,
+      outage: outage !== null,
+    })),
+    bots,
+    capacityPerSecond: state.capacityPerSecond,
+    cadenceFactor: state.cadenceFactor,
+  };
+}
+
+export type Snapshot = Readonly<ReturnType<typeof describe>>;
+export type BaseSnapshot = Snapshot['bases'][number];
 
 export interface BotSnapshot {
   readonly bot: string;
@@ -187,58 +204,7 @@ export interface BotSnapshot {
   readonly ttlMs: number | null;
 }
 
-/** The whole daemon at one moment. */
-export interface Snapshot {
-  readonly phase: Phase['kind'];
-  readonly ready: boolean;
-  /** Why not ready, one sentence per reason; empty when ready. */
-  readonly notReady: readonly string[];
-  /** Why no market at all is wanted armed, in a sentence; null where one is. */
-  readonly nothingGuarded: string | null;
-  readonly live: boolean;
-  readonly authorised: boolean;
-  readonly shutdownPolicy: Policy;
-  readonly markets: readonly MarketSnapshot[];
-  readonly bases: readonly BaseSnapshot[];
-  readonly bots: readonly BotSnapshot[];
-  readonly capacityPerSecond: number;
-  readonly cadenceFactor: number;
-}
-
-/** A core that took no step for this long makes no progress: it asks for a tick every 500 ms. */
-const LIVE_WITHIN_MS = 5000;
-
-/** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
-export function describe(state: CoreState, now: Instant): Snapshot {
-  const { settings } = state;
-  const { phase, authorised, markets, bots } = new CoreView(state, now);
-  const live = sinceStepMs(state, now) < LIVE_WITHIN_MS;
-  const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
-  const notReady = describeNotReady({ phase, live, markets, bots, nothingGuarded });
-  const refused = state.key.refusal.said;
-  if (refused !== null) notReady.unshift(`the exchange refuses the API key: ${refused.detail}`);
-  return {
-    phase,
-    ready: notReady.length === 0,
-    notReady,
-    nothingGuarded,
-    live,
-    authorised,
-    shutdownPolicy: settings.shutdown.policy,
-    markets,
-    bases: state.bases.map(({ url, index, ping, outage }) => ({
-      url,
-      up: ping?.ok ?? null,
-      pingMs: ping?.ok === true ? ping.latencyMs : null,
-      lastProblem: ping?.ok === false ? ping.detail : null,
-      used: index === 0 || settings.sameAccount,
-      outage: outage !== null,
-    })),
-    bots,
-    capacityPerSecond: state.capacityPerSecond,
-    cadenceFactor: state.cadenceFactor,
-  };
-}
+export type CoreView = Readonly<ReturnType<typeof look>>;
 
 /** How far the clocks of the state are behind `now`; less than 0 once the state took a step after it. */
 function sinceStepMs(state: CoreState, now: Instant): number {
@@ -350,59 +316,4 @@ export function describeNothingGuarded({
     return length === 1 ? `${configured[0]?.market} ${one}` : `all ${length} markets ${several}`;
   });
   return `nothing is guarded: ${groups.length > 1 ? `of ${configured.length} markets ` : ''}${groups.join(', ')}`;
-}
-
-/**
- * What is read of a core at one moment, without a sentence: at a cost that may be paid at every step. Reads only; the
- * clocks are not taken in.
- */
-export class CoreView {
-  readonly #state: CoreState;
-  readonly #now: Instant;
-  constructor(state: CoreState, now: Instant) {
-    this.#state = state;
-    this.#now = now;
-  }
-  get phase(): Phase['kind'] {
-    return this.#state.phase.kind;
-  }
-  /** Monotonic time at which the core looked at its clocks last. */
-  get monoMs(): number {
-    return this.#state.now.monoMs;
-  }
-  get authorised(): boolean {
-    return this.#state.key.refusal.said === null;
-  }
-  get markets(): readonly MarketView[] {
-    return this.#state.markets.map((market) => this.#viewOf(market));
-  }
-  /** The bots that a market names. */
-  get bots(): readonly BotSnapshot[] {
-    const { settings, markets, bots, lifeMs } = this.#state;
-    const { mode, ttlMs } = settings.liveness;
-    const guarded = new Set(markets.map(({ bot }) => bot));
-    const sinceMs = lifeMs + sinceStepMs(this.#state, this.#now);
-    return [...bots.values()]
-      .filter((bot) => guarded.has(bot))
-      .map(({ bot, state, lastLifeMs }) => ({
-        bot,
-        mode,
-        state,
-        evidenceAgeMs: lastLifeMs === Number.NEGATIVE_INFINITY ? null : sinceMs - lastLifeMs,
-        ttlMs: mode === 'none' ? null : ttlMs,
-      }));
-  }
-  marketNamed(name: string): MarketView | undefined {
-    const market = this.#state.byName.get(name);
-    return market === undefined ? undefined : this.#viewOf(market);
-  }
-  /** The markets of one bot, but for those that leave. */
-  marketsOf(bot: string): readonly MarketView[] {
-    return this.#state.markets
-      .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
-      .map((market) => this.#viewOf(market));
-  }
-  #viewOf(market: MarketState): MarketView {
-    return new MarketView(this.#state, this.#now, market);
-  }
 }

@@ -55,7 +55,7 @@ export function createSupervision(options: {
       const { monoMs } = clock.now();
       if (stage === 'stopped' || (monoMs < tellAtMs && !isWaiting)) return;
       const seen = view();
-      isWaiting = seen.markets.some(waits);
+      isWaiting = seen.markets().some(waits);
       if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
       if (stage === 'stopping') return tell(['WATCHDOG=1', extend], describeStop(seen));
@@ -84,15 +84,16 @@ export function createSupervision(options: {
   };
 }
 
-function describeStop({ markets }: CoreView): string {
-  const mayFire = markets.filter(({ firesInMs }) => firesInMs !== null).length;
+function describeStop(seen: CoreView): string {
+  const mayFire = seen.markets().filter(({ firesInMs }) => firesInMs !== null).length;
   return `Stopping: ${counted(mayFire, 'timer')} may still be armed`;
 }
 
 const waits = ({ wanted, sureMs }: MarketView): boolean => wanted && sureMs === null;
 
 /** The daemon in one line, for `systemctl status`. */
-function describeStatus({ authorised, markets, bots }: CoreView): string {
+function describeStatus(seen: CoreView): string {
+  const markets = seen.markets();
   const configured = markets.filter(({ leaving }) => !leaving);
   const wanted = markets.filter((market) => market.wanted);
   const armed = wanted.flatMap(({ market, sureMs }) => (sureMs === null ? [] : { market, sureMs }));
@@ -103,13 +104,13 @@ function describeStatus({ authorised, markets, bots }: CoreView): string {
   const first = wanted.find(waits);
   const why = first?.lastProblem == null ? '' : ` (${first.lastProblem.slice(0, LONGEST_REASON)})`;
   const waiting = first === undefined ? '' : `, bot ${first.bot} waits for ${first.market}${why}`;
-  const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
-  const guarded = bots.filter(({ bot }) => configured.some((market) => market.bot === bot));
+  const key = seen.authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
+  const guarded = seen.bots().filter(({ bot }) => configured.some((market) => market.bot === bot));
   return `${key}${armed.length} of ${wanted.length} markets armed${others}${waiting}${slack}, ${describeBots(guarded)}`;
 }
 
 /** One that failed, else the bot that was silent for longest. One that said goodbye is silent on purpose. */
-function describeBots(bots: CoreView['bots']): string {
+function describeBots(bots: readonly BotSnapshot[]): string {
   const silentMs = ({ state, evidenceAgeMs }: BotSnapshot) =>
     state === 'goodbye' ? -1 : state === 'failed' ? Infinity : (evidenceAgeMs ?? Number.MAX_VALUE);
   const [quietest] = bots

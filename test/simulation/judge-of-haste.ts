@@ -245,12 +245,14 @@ export function createProgressJudge(court: Court): Listener {
       const ownMs = leftToSaveMs(by, own);
       const isLate = nowMs() - renewedMs > LAPSED_WAITS_MS;
       const hasWaited = isLate && ownMs === Number.POSITIVE_INFINITY;
-      const first = view.markets.find(
-        (other) =>
-          (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
-          (hasLostHalf(other) || (!hasWaited && shareOf(by, other) < shareOf(by, own))) &&
-          isBehind(by, other),
-      );
+      const first = view
+        .markets()
+        .find(
+          (other) =>
+            (other.sureMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
+            (hasLostHalf(other) || (!hasWaited && shareOf(by, other) < shareOf(by, own))) &&
+            isBehind(by, other),
+        );
       if (first === undefined || longestStretchMs(ofHosts, nowMs() - QUIET_MS, nowMs()) > 0) return;
       // One that is not surely armed has a turn each few seconds: others that use up the wire must not leave it so.
       const turn = turnOf(by);
@@ -314,7 +316,7 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
     onNotice(by, notice) {
       if (!promised || notice.kind !== 'outage-ended') return;
       const sinceMs = nowMs() - notice.lastedMs;
-      const { markets } = by.view();
+      const markets = by.view().markets();
       const before = markets.map((seen) => confirmed(by, seen)).filter((atMs) => atMs < sinceMs);
       const wellMs = Math.max(...before);
       const missing = markets.filter((seen) => isMissing(by, seen, sinceMs, wellMs));

@@ -43,7 +43,7 @@ export function createBeliefJudge({ truthOf, running, nowMs, blame }: Court): Li
   return {
     onTurn(by) {
       const view = by.view();
-      for (const seen of view.markets) {
+      for (const seen of view.markets()) {
         const truth = truthOf(seen.market);
         if (truth !== undefined && nowMs() >= truth.brokenUntilMs) judge(by, view, seen, truth);
       }
@@ -201,7 +201,7 @@ export function createEvidenceJudge(court: Court): Listener {
       const lateMs = nowMs() - untilMs;
       if (lateMs <= TOLERANCE_MS) return;
       // A bot that is looked at has lived before its daemon has seen it, which ends its grace.
-      const { bots } = by.view();
+      const bots = by.view().bots();
       const isStarting = bots.some(({ bot, state }) => bot === botName(truth.bot) && state === 'starting');
       const isSeen = plan.evidence === 'beat' || !isStarting;
       if (!isSeen && nowMs() <= graceUntilMs + TOLERANCE_MS) return;
