@@ -228,15 +228,6 @@ export type Phase =
     }
   | { readonly kind: 'stopped' };
 
-export interface KeyState {
-  /** How often it was replaced. */
-  changes: number;
-  readonly refusal: Refusal<{ readonly status: number }>;
-  nextProbeMs: number;
-  /** The one in force was accepted once: one refusal is no reason to believe that it is wrong. */
-  accepted: boolean;
-}
-
 /** Attempts that become due within this leave together, in one order: wake-ups cost as well. */
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
@@ -254,7 +245,14 @@ export class CoreState {
   readonly bases: readonly BaseState[];
   /** The bots that markets name, and the dead ones that markets have named before. */
   readonly bots = new Map<string, BotState>();
-  readonly key: KeyState;
+  readonly key = {
+    /** How often it was replaced. */
+    changes: 0,
+    refusal: noRefusal<{ readonly status: number }>(),
+    nextProbeMs: Number.NEGATIVE_INFINITY,
+    /** The one in force was accepted once: one refusal is no reason to believe that it is wrong. */
+    accepted: false,
+  };
   /** The requests that are on their way, the oldest first. */
   readonly attempts = new Map<number, Attempt>();
   phase: Phase = { kind: 'running' };
@@ -270,7 +268,7 @@ export class CoreState {
   /** The monotonic time at which the next tick was asked for. */
   wakeAtMs: number;
   /** Earliest moment at which a market or a probe wants an attempt. */
-  nextDueMs: number;
+  nextDueMs = Number.NEGATIVE_INFINITY;
   /** The markets that are due and could not be written yet, the most urgent first, and when they were put in order. */
   queue: readonly MarketState[] = [];
   orderedMs = Number.NEGATIVE_INFINITY;
@@ -290,7 +288,7 @@ export class CoreState {
   /** 1, or more after throttling: periods are this many times longer. */
   cadenceFactor = 1;
   lastThrottledMs = Number.NEGATIVE_INFINITY;
-  nextReplanMs: number;
+  nextReplanMs = Number.NEGATIVE_INFINITY;
   allArmedSaid = false;
   /** What the step that is being taken has led to so far. */
   effects: Effect[] = [];
@@ -301,19 +299,11 @@ export class CoreState {
     this.timebase = startTimebase(now);
     this.startedMs = monoMs;
     this.bases = settings.bases.map((url, index) => new BaseState(index, url, monoMs));
-    this.key = {
-      changes: 0,
-      refusal: noRefusal(),
-      nextProbeMs: monoMs,
-      accepted: false,
-    };
     this.now = now;
     this.lastStepMs = monoMs;
     this.wakeAtMs = monoMs;
-    this.nextDueMs = monoMs;
     this.bucket = bucketOf(settings, 0);
     this.spentAtMs = monoMs;
-    this.nextReplanMs = monoMs;
   }
 
   say(notice: Notice): void {

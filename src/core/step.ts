@@ -31,8 +31,10 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   if (looksAtAll) judge(state);
   dispatch(state);
   judgeStop(state);
-  if (looksAtAll) forgetGone(state);
-  sayAllArmed(state);
+  if (looksAtAll) {
+    forgetGone(state);
+    sayAllArmed(state);
+  }
   setWake(state);
   return state.effects;
 }
@@ -240,11 +242,7 @@ function sayAllArmed(state: CoreState): void {
   const { markets, settings } = state;
   // A shard without markets arms none.
   if (settings.markets.length === 0) return;
-  // From the end: the last to be armed stand there.
-  for (let place = markets.length - 1; place >= 0; place -= 1) {
-    const market = markets[place];
-    if (market !== undefined && market.leaving === null && state.slackMs(market) <= 0) return;
-  }
+  if (markets.some((market) => market.leaving === null && state.slackMs(market) <= 0)) return;
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
   state.say({ kind: 'all-armed', markets: settings.markets.length, sinceStartMs });
