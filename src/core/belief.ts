@@ -21,8 +21,7 @@ const STAMPS_KEPT = 4;
  */
 export function fold(state: CoreState, market: MarketState): void {
   const { belief } = market;
-  const fences = fencesOf(state, belief);
-  const counting = belief.writes.filter((write) => !isFenced(fences, write));
+  const counting = belief.writes.filter((write) => !isReplaced(state, belief, write));
   belief.notBefore = null;
   let notAfterMs = Number.NEGATIVE_INFINITY;
   let armedUntilMs = Number.NEGATIVE_INFINITY;
@@ -39,15 +38,6 @@ export function fold(state: CoreState, market: MarketState): void {
   if (armedUntilMs > Number.NEGATIVE_INFINITY) market.armedUntilAwakeMs = armedUntilMs;
 }
 
-/** With rising nonces an accepted request fences every earlier one of its key: it is refused as stale when it arrives. */
-function fencesOf({ settings }: CoreState, { writes }: Belief): Write[] {
-  return settings.nonce === 'increasing' ? writes.filter(({ status }) => status === 'confirmed') : [];
-}
-
-function isFenced(fences: readonly Write[], { order, key }: Write): boolean {
-  return fences.some((fence) => fence.order > order && fence.key === key);
-}
-
 /** No nonce of one of these keys keeps a request of the other one from being carried out. */
 function areFree({ settings }: CoreState, oneKey: number, otherKey: number): boolean {
   return settings.nonce === 'window' || oneKey !== otherKey;
@@ -59,6 +49,18 @@ function mayFollow(state: CoreState, other: Write, write: Write): boolean {
   return (
     other.order > write.order || (areFree(state, other.key, write.key) && other.untilMs > write.at.monoMs)
   );
+}
+
+/**
+ * A newer request was confirmed that this one can no longer follow. With rising nonces that is every earlier one of its
+ * key, which is refused as stale when it arrives.
+ */
+function isReplaced(state: CoreState, { writes }: Belief, write: Write): boolean {
+  return writes.some((newer) => replaces(state, newer, write));
+}
+
+function replaces(state: CoreState, newer: Write, older: Write): boolean {
+  return newer.status === 'confirmed' && newer.order > older.order && !mayFollow(state, older, newer);
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
@@ -184,7 +186,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
-  if (isFenced(fencesOf(state, confirmed.market.belief), write)) return false;
+  if (isReplaced(state, confirmed.market.belief, write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || areFree(state, write.key, confirmed.key);
 }
@@ -234,16 +236,11 @@ export function isOvertaken({ belief }: MarketState, attempt: Write | undefined)
 export function tidy(state: CoreState, market: MarketState): void {
   const { belief } = market;
   const awaited = market.onTheirWay;
-  const confirmed = belief.writes.filter(({ status }) => status === 'confirmed');
-  const fences = fencesOf(state, belief);
-  const isReplaced = (write: Write): boolean =>
-    confirmed.some((other) => other.order > write.order && !mayFollow(state, write, other));
-  // Without it, an awaited request that it fences would count again.
-  const fencesAwaited = (write: Write): boolean =>
-    fences.includes(write) && awaited.some((other) => isFenced([write], other));
   belief.writes = belief.writes.filter((write) => {
     if (awaited.includes(write)) return true;
-    return !isReplaced(write) && (fencesAwaited(write) || mayDecide(state, belief, write));
+    if (isReplaced(state, belief, write)) return false;
+    // Without it, an awaited request that it replaces would count again.
+    return awaited.some((other) => replaces(state, write, other)) || mayDecide(state, belief, write);
   });
   fold(state, market);
 }
@@ -277,10 +274,9 @@ export function mayHaveRunOut(state: CoreState, market: MarketState): boolean {
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */
 export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): number {
-  const fences = fencesOf(state, belief);
   let untilMs = Number.NEGATIVE_INFINITY;
   for (const write of belief.writes) {
-    if (write.purpose === 'delete' || isFenced(fences, write)) continue;
+    if (write.purpose === 'delete' || isReplaced(state, belief, write)) continue;
     untilMs = Math.max(untilMs, write.at.awakeMs + write.longestMs);
   }
   return untilMs;
