@@ -84,9 +84,9 @@ export function suspensionOf({ bot: { state } }: MarketState): Suspension | null
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // A stop's delete is not taken back once it is confirmed, nor while the bot is not dead or an operator wants it. One that
-  // is not written yet, and has to wait, gives way to renewals.
-  const isDead = market.bot.state === 'failed' || (market.bot.state === 'stale' && market.hold === null);
+  // A stop's delete is not taken back once it is confirmed, nor while the bot is not dead. One that is not written yet, and
+  // has to wait, gives way to renewals.
+  const isDead = market.bot.state === 'failed' || market.bot.state === 'stale';
   const waits = goal === 'guard' && !market.triedDelete;
   if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !(isDead || waits)))
     return;

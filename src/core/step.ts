@@ -110,9 +110,7 @@ function isAllowed(state: CoreState, { market, purpose, status, at }: Attempt, n
   if (observeClocks(ahead, now).length > 0) return false;
   const { bot } = market;
   const alive = isAlive(state, bot, lifeMs(ahead, now));
-  // During a stop the goals were decided by evidence that is newer than the stop.
-  if (purpose === 'delete')
-    return market.goal === 'delete' && (alive || bot.state === 'goodbye' || state.phase.kind === 'stopping');
+  if (purpose === 'delete') return market.goal === 'delete' && (alive || bot.state === 'goodbye');
   return alive && (market.goal === 'guard' || market.goal === 'renew-once');
 }
 

@@ -36,6 +36,12 @@ test.each<Row>([
     'beat, start, beat, disarm, unsent 1.9, stop, unsent 9',
     UNCONFIRMED,
   ],
+  [
+    'a disarm that no connection could carry, and a bot that falls silent after it',
+    SHORT_TTL,
+    'beat, start, beat, disarm, unsent 1.9, stop, unsent 1, live 1',
+    UNCONFIRMED,
+  ],
   ['a key that is refused until the timer has fired', FIVE, 'start, live 1, stop, badkey 8', UNCONFIRMED],
   [
     'a renewal of the key before that has no answer',

@@ -39,8 +39,7 @@ function bug(
 }
 
 /** Asked before the first byte of a delete. */
-const MAY_DELETE =
-  "market.goal === 'delete' && (alive || bot.state === 'goodbye' || state.phase.kind === 'stopping')";
+const MAY_DELETE = "market.goal === 'delete' && (alive || bot.state === 'goodbye')";
 
 /** What the simulation must find. A refactoring that moves the text of a rule moves it here as well. */
 export const PLANTED: readonly PlantedBug[] = [
