@@ -110,6 +110,8 @@ export interface Bounds {
   readonly survivesMs: number;
   /** After the bot's last evidence its orders are cancelled within this; null where nobody watches the bot. */
   readonly botDeathMs: number | null;
+  /** The same where a daemon that starts anew has not heard the bot: after its start. The grace is given once more. */
+  readonly unheardMs: number;
   /** After the daemon's last renewal its orders are cancelled within this. */
   readonly daemonDeathMs: number;
 }
@@ -126,9 +128,9 @@ export function boundsOf(
 ): Bounds {
   const survivesMs = Math.max(0, timeoutMs - ROUNDING_MS - periodMs - answerMs - SHORTEST_GAP_MS);
   const daemonDeathMs = settings.requestLifetimeMs + timeoutMs + ROUNDING_MS + settings.cancellationDelayMs;
-  const { mode, ttlMs } = settings.liveness;
+  const { mode, ttlMs, startupGraceMs } = settings.liveness;
   const botDeathMs = mode === 'none' ? null : ttlMs + daemonDeathMs;
-  return { survivesMs, botDeathMs, daemonDeathMs };
+  return { survivesMs, botDeathMs, unheardMs: startupGraceMs + daemonDeathMs, daemonDeathMs };
 }
 
 /**
@@ -152,7 +154,7 @@ export function describePromise(
       : `Its renewals may come too late: its ${what} MAY BE CANCELLED without any outage.`,
     bounds.botDeathMs === null
       ? `Nobody watches the bot (liveness mode none): if it dies, its ${what} stay for as long as this daemon runs.`
-      : `If the bot dies, its ${what} are cancelled after at most ${seconds(bounds.botDeathMs)}.`,
+      : `If the bot dies, its ${what} are cancelled after at most ${seconds(bounds.botDeathMs)}; if this daemon starts anew after that, at most ${seconds(bounds.unheardMs)} after its start.`,
     `If this daemon, the host or the network dies, the ${what} are cancelled after at most ${seconds(bounds.daemonDeathMs)}.`,
   ];
 }

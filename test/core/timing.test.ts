@@ -128,6 +128,8 @@ describe('the promise for one market', () => {
     });
     expect(boundsOf(settings, 60_000, 6000)).toMatchObject({
       botDeathMs: 15_000 + 7000 + 60_000 + 1000 + 2000,
+      // The grace of a daemon that starts anew.
+      unheardMs: 60_000 + 7000 + 60_000 + 1000 + 2000,
       daemonDeathMs: 7000 + 60_000 + 1000 + 2000,
     });
   });
@@ -140,7 +142,7 @@ describe('the promise in words', () => {
     expect(describePromise(settings, market, 6000)).toEqual([
       'BTC_USDT: renewed every 6 s, timer of 60 s.',
       'An outage of the exchange shorter than 52.55 s cancels nothing.',
-      'If the bot dies, its spot and margin orders are cancelled after at most 86 s.',
+      'If the bot dies, its spot and margin orders are cancelled after at most 86 s; if this daemon starts anew after that, at most 131 s after its start.',
       'If this daemon, the host or the network dies, the spot and margin orders are cancelled after at most 71 s.',
     ]);
   });

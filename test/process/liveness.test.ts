@@ -21,7 +21,7 @@ type Scene = Awaited<ReturnType<typeof beginGuard>>;
 /** The orders are cancelled inside the bound that the daemon printed, and nothing was renewed for the dead. */
 async function judgeDeath({ exchange, daemon }: Scene, market: string, struckAtMs: number) {
   const promise = daemon.logged('promise').find((line) => line.market === market)?.msg ?? '';
-  const boundSeconds = Number(/If the bot dies, [^.]* after at most ([\d.]+) s\./.exec(promise)?.[1]);
+  const boundSeconds = Number(/If the bot dies, [^.]* after at most ([\d.]+) s;/.exec(promise)?.[1]);
   expect(boundSeconds, promise).toBe(TTL_SECONDS + 2 + T_SECONDS + 1 + 1);
   const cancelled = await exchange.event('order-cancelled', 15_000, (event) => event.market === market);
   expect(cancelled.atMs, market).toBeGreaterThan(struckAtMs);
