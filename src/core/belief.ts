@@ -21,7 +21,8 @@ const STAMPS_KEPT = 4;
  */
 export function fold(state: CoreState, market: MarketState): void {
   const { belief } = market;
-  const counting = belief.writes.filter((write) => !isReplaced(state, belief, write));
+  const confirmed = confirmedOf(belief);
+  const counting = belief.writes.filter((write) => !isReplaced(state, confirmed, write));
   belief.notBefore = null;
   let notAfterMs = Number.NEGATIVE_INFINITY;
   let armedUntilMs = Number.NEGATIVE_INFINITY;
@@ -55,12 +56,12 @@ function mayFollow(state: CoreState, other: Write, write: Write): boolean {
  * A newer request was confirmed that this one can no longer follow. With rising nonces that is every earlier one of its
  * key, which is refused as stale when it arrives.
  */
-function isReplaced(state: CoreState, { writes }: Belief, write: Write): boolean {
-  return writes.some((newer) => replaces(state, newer, write));
+function isReplaced(state: CoreState, confirmed: readonly Write[], write: Write): boolean {
+  return confirmed.some((newer) => newer.order > write.order && !mayFollow(state, write, newer));
 }
 
-function replaces(state: CoreState, newer: Write, older: Write): boolean {
-  return newer.status === 'confirmed' && newer.order > older.order && !mayFollow(state, older, newer);
+function confirmedOf({ writes }: Belief): Write[] {
+  return writes.filter(({ status }) => status === 'confirmed');
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
@@ -186,7 +187,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
-  if (isReplaced(state, confirmed.market.belief, write)) return false;
+  if (isReplaced(state, confirmedOf(confirmed.market.belief), write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || areFree(state, write.key, confirmed.key);
 }
@@ -236,21 +237,22 @@ export function isOvertaken({ belief }: MarketState, attempt: Write | undefined)
 export function tidy(state: CoreState, market: MarketState): void {
   const { belief } = market;
   const awaited = market.onTheirWay;
+  const confirmed = confirmedOf(belief);
   belief.writes = belief.writes.filter((write) => {
     if (awaited.includes(write)) return true;
-    if (isReplaced(state, belief, write)) return false;
+    if (isReplaced(state, confirmed, write)) return false;
     // Without it, an awaited request that it replaces would count again.
-    return awaited.some((other) => replaces(state, write, other)) || mayDecide(state, belief, write);
+    const replaces = confirmed.includes(write) && awaited.some((other) => isReplaced(state, [write], other));
+    return replaces || mayDecide(state, confirmed, write);
   });
   fold(state, market);
 }
 
 /** Can a settled request still decide about anything? */
-function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
+function mayDecide(state: CoreState, confirmed: readonly Write[], write: Write): boolean {
   // A delete or a trip can as long as there is a timer that it may have ended.
   return (
-    latestFiring(state, write) > state.now.monoMs ||
-    belief.writes.some((other) => other.status === 'confirmed' && mayFollow(state, write, other))
+    latestFiring(state, write) > state.now.monoMs || confirmed.some((other) => mayFollow(state, write, other))
   );
 }
 
@@ -258,10 +260,10 @@ function mayDecide(state: CoreState, belief: Belief, write: Write): boolean {
  * When a timer runs out, at the earliest, that a request of unknown outcome may have armed behind the last confirmed one;
  * awake clock.
  */
-export function mayRunOutAwakeMs({ belief: { writes } }: MarketState): number {
-  const confirmed = writes.filter(({ status }) => status === 'confirmed');
+export function mayRunOutAwakeMs({ belief }: MarketState): number {
+  const confirmed = confirmedOf(belief);
   const fromMs = Math.max(...confirmed.map(({ at }) => at.awakeMs));
-  const strays = writes.filter(
+  const strays = belief.writes.filter(
     ({ id, purpose, status, left }) => id !== 0 && purpose !== 'delete' && status === 'unknown' && left,
   );
   return Math.min(...strays.map(({ at, shortestMs }) => Math.max(at.awakeMs, fromMs) + leastMs(shortestMs)));
@@ -274,9 +276,10 @@ export function mayHaveRunOut(state: CoreState, market: MarketState): boolean {
 
 /** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */
 export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): number {
+  const confirmed = confirmedOf(belief);
   let untilMs = Number.NEGATIVE_INFINITY;
   for (const write of belief.writes) {
-    if (write.purpose === 'delete' || isReplaced(state, belief, write)) continue;
+    if (write.purpose === 'delete' || isReplaced(state, confirmed, write)) continue;
     untilMs = Math.max(untilMs, write.at.awakeMs + write.longestMs);
   }
   return untilMs;

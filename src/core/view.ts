@@ -1,3 +1,4 @@
+import type { Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import { shortTimerGapMs } from './next.ts';
 import type { BotPhase, Hold } from './notice.ts';
@@ -21,21 +22,26 @@ export type MarketPhase = (typeof MARKET_STATES)[number];
 /** What is read of a market at every step, by judges too: durations in milliseconds. */
 function glanceAt(state: CoreState, now: Instant, market: MarketState) {
   const { settings, belief, refusal } = market;
-  const stillMs = belief.notBefore === null ? 0 : state.slackMs(market) - sinceStepMs(state, now);
-  const firesInMs = (belief.notAfterMs ?? 0) - now.monoMs;
+  const guaranteedMs = belief.notBefore === null ? null : state.slackMs(market) - sinceStepMs(state, now);
+  const stillMs = (belief.notAfterMs ?? 0) - now.monoMs;
+  const firesInMs = stillMs > 0 ? stillMs : null;
   return {
     market: settings.market,
     bot: settings.bot,
+    /** No longer configured; shown until its timer is gone. */
     leaving: market.leaving !== null,
+    /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
     wanted: state.isWanted(market),
-    /** Guaranteed armed for this long; null where nothing is guaranteed now. */
-    sureMs: stillMs > 0 ? stillMs : null,
+    /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
+    guaranteedMs,
+    /** The guarantee where it is in force; null where nothing is guaranteed now. */
+    sureMs: guaranteedMs !== null && guaranteedMs > 0 ? guaranteedMs : null,
     /** How long a timer that may exist can still run; null where surely none exists. */
-    firesInMs: firesInMs > 0 ? firesInMs : null,
+    firesInMs,
     refused: refusal.said !== null,
     lastProblem: refusal.said?.detail ?? market.lastProblem ?? market.altered,
     /** Its requests that are on their way, the oldest first. */
-    inFlight: market.onTheirWay,
+    inFlight: (): readonly { readonly purpose: Purpose }[] => market.onTheirWay,
   };
 }
 
@@ -46,9 +52,9 @@ export type MarketView = Readonly<ReturnType<typeof glanceAt>>;
  * milliseconds.
  */
 function snapshotOf(state: CoreState, now: Instant, market: MarketState) {
-  const { settings, belief, hold, refusal, stats } = market;
+  const { settings, belief, hold, stats } = market;
+  const seen = glanceAt(state, now, market);
   const sinceMs = sinceStepMs(state, now);
-  const leaving = market.leaving !== null;
   const { timeoutMs } = settings;
   const grantedMs =
     belief.server === null
@@ -59,40 +65,30 @@ function snapshotOf(state: CoreState, now: Instant, market: MarketState) {
     shortTimerGapMs(market, grantedMs - ROUNDING_MS),
   );
   const answerMs = Math.max(ASSUMED_ANSWER_MS, market.answerMs ?? 0);
-  const guaranteedMs = belief.notBefore === null ? null : state.slackMs(market) - sinceMs;
-  const stillMs = (belief.notAfterMs ?? 0) - now.monoMs;
-  const firesInMs = stillMs > 0 ? stillMs : null;
   const leftOf = ({ untilAwakeMs }: { readonly untilAwakeMs: number | null }) =>
     untilAwakeMs === null ? null : Math.max(0, untilAwakeMs - state.awakeMs - sinceMs);
   const wallIn = (inMs: number | null) => (inMs === null ? null : now.wallMs + inMs);
   return {
-    market: settings.market,
+    ...seen,
     types: settings.types,
-    bot: settings.bot,
-    state: phaseOf(state, market, guaranteedMs),
-    /** Should be armed now: the daemon runs, nobody holds the market, and its bot lives or is in its start-up grace. */
-    wanted: state.isWanted(market),
+    state: phaseOf(state, market, seen.guaranteedMs),
     /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
     hold: hold && { why: hold.why, untilWallMs: wallIn(leftOf(hold)) },
-    /** No longer configured; shown until its timer is gone. */
-    leaving,
     timeoutMs,
     /** The timer that the exchange grants, which may be shorter than what it is asked for. */
     grantedMs,
     /** As it comes out: longer than planned where not all of them can be carried, shorter where less is granted than asked for. */
     periodMs,
     /** Longest outage of the exchange that cancels nothing. Nothing is promised of what nobody renews. */
-    survivesMs: leaving ? 0 : boundsOf(state.settings, grantedMs, periodMs, answerMs).survivesMs,
+    survivesMs: seen.leaving ? 0 : boundsOf(state.settings, grantedMs, periodMs, answerMs).survivesMs,
     /** Made when it is read: most readers do without. */
     get promise(): readonly string[] {
-      return leaving ? [] : describePromise(state.settings, settings, periodMs, answerMs, grantedMs);
+      return seen.leaving ? [] : describePromise(state.settings, settings, periodMs, answerMs, grantedMs);
     },
-    /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer is known: never confirmed, deleted, or fired. */
-    guaranteedMs,
     /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
-    expiryWallMs: wallIn(guaranteedMs),
+    expiryWallMs: wallIn(seen.guaranteedMs),
     /** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
-    firesByWallMs: wallIn(firesInMs),
+    firesByWallMs: wallIn(seen.firesInMs),
     /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
     cancellationTime: belief.server?.cancellationTime ?? null,
     lastDurationMs: stats.lastDurationMs,
@@ -103,14 +99,11 @@ function snapshotOf(state: CoreState, now: Instant, market: MarketState) {
     failures: stats.failures,
     failureStreak: market.streak,
     lapses: stats.lapses,
-    lastProblem: refusal.said?.detail ?? market.lastProblem ?? market.altered,
     /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
     retryWallMs:
-      refusal.said === null || market.nextMs === Number.POSITIVE_INFINITY
-        ? null
-        : wallIn(market.nextMs - now.monoMs),
+      !seen.refused || market.nextMs === Number.POSITIVE_INFINITY ? null : wallIn(market.nextMs - now.monoMs),
     /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
-    onStop: describeStop(state, market, firesInMs !== null),
+    onStop: describeStop(state, market, seen.firesInMs !== null),
   };
 }
 
@@ -127,16 +120,26 @@ export function look(state: CoreState, now: Instant) {
     /** Monotonic time at which the core looked at its clocks last. */
     monoMs: state.now.monoMs,
     authorised: state.key.refusal.said === null,
+    /** Is a market that should be armed not surely armed? Looks at no more of them than it must. */
+    isWaiting: (): boolean =>
+      state.markets.some(
+        (market) => state.isWanted(market) && state.slackMs(market) <= sinceStepMs(state, now),
+      ),
     markets: () => state.markets.map((market) => glanceAt(state, now, market)),
     marketNamed(name: string): MarketView | undefined {
       const market = state.byName.get(name);
       return market && glanceAt(state, now, market);
     },
     /** The markets of one bot, but for those that leave. */
-    marketsOf: (bot: string): readonly MarketSnapshot[] =>
+    marketsOf: (bot: string) =>
       state.markets
         .filter(({ settings, leaving }) => settings.bot === bot && leaving === null)
-        .map((market) => snapshotOf(state, now, market)),
+        .map((market) => {
+          const { guaranteedMs, firesInMs } = glanceAt(state, now, market);
+          const firesByWallMs = firesInMs === null ? null : now.wallMs + firesInMs;
+          const name = market.settings.market;
+          return { market: name, state: phaseOf(state, market, guaranteedMs), guaranteedMs, firesByWallMs };
+        }),
     /** The bots that a market names. */
     bots(): readonly BotSnapshot[] {
       const { mode, ttlMs } = settings.liveness;

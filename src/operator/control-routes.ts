@@ -2,11 +2,11 @@ import type { ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { XStatic } from 'typebox/schema';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
-import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import type { Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { counted, describeValue, listed, plain } from '../util/text.ts';
-import { ControlRefusal, type ControlSources } from './control-sources.ts';
+import { ControlRefusal, type ControlSources, type MarketGlance } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { connectionOf } from './listen.ts';
 import { createSender, shareWhileFresh } from './share.ts';
@@ -299,7 +299,7 @@ function chooseMarkets(daemon: ControlSources, named: Input['markets'], configur
 
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
-function listMarkets(markets: readonly MarketSnapshot[], describe: (market: MarketSnapshot) => object) {
+function listMarkets(markets: readonly MarketGlance[], describe: (market: MarketGlance) => object) {
   const shown = markets.slice(0, MOST_LISTED);
   const entries = shown.map((market) => [market.market, describe(market)]);
   const marketsOmitted = markets.length - shown.length || undefined;
@@ -313,7 +313,7 @@ const READ_MS = 25;
 function describeBot(bot: string, { view, clock }: ControlSources) {
   const seen = view();
   const { wallMs } = clock.now();
-  const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
+  const isArmed = ({ state, guaranteedMs }: MarketGlance): boolean =>
     seen.phase === 'running' && (state === 'armed' || state === 'retrying') && (guaranteedMs ?? 0) > READ_MS;
   const markets = seen.marketsOf(bot);
   const unsafe = markets.filter((market) => !isArmed(market));

@@ -16,11 +16,14 @@ export type ReloadReport =
   /** Nothing was changed. One sentence per mistake, as `check-config` says it. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] };
 
+/** What a beat and a goodbye are told of a market. */
+export type MarketGlance = Pick<MarketSnapshot, 'market' | 'state' | 'guaranteedMs' | 'firesByWallMs'>;
+
 export interface ControlSources {
   readonly clock: Clock;
   readonly snapshot: () => Snapshot;
   /** The markets of one bot, but for those that leave, at a cost that each beat may pay. */
-  readonly view: () => Pick<Snapshot, 'phase'> & { marketsOf(bot: string): readonly MarketSnapshot[] };
+  readonly view: () => Pick<Snapshot, 'phase'> & { marketsOf(bot: string): readonly MarketGlance[] };
   /** The status document as JSON, as the web listener serves it. */
   readonly status: () => Promise<Buffer>;
   readonly markets: () => readonly string[];

@@ -55,7 +55,7 @@ export function createSupervision(options: {
       const { monoMs } = clock.now();
       if (stage === 'stopped' || (monoMs < tellAtMs && !isWaiting)) return;
       const seen = view();
-      isWaiting = seen.markets().some(waits);
+      isWaiting = seen.isWaiting();
       if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
       if (stage === 'stopping') return tell(['WATCHDOG=1', extend], describeStop(seen));

@@ -192,7 +192,7 @@ export function createProgressJudge(court: Court): Listener {
     const truth = truthOf(seen.market);
     const { sureMs, wanted, refused, inFlight } = seen;
     if (truth === undefined || sureMs === null || sureMs <= travelMs) return false;
-    if (!wanted || refused || inFlight.length > 0 || truth.changedMs > by.startedMs) return false;
+    if (!wanted || refused || inFlight().length > 0 || truth.changedMs > by.startedMs) return false;
     const { triedMs } = log.of(by, seen.market);
     const wantedMs = Math.max(evidence.of(by, truth.bot).sinceMs, intents.of(by, seen.market).guardedSinceMs);
     const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
@@ -304,7 +304,7 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
   function isMissing(by: Incarnation, seen: MarketView, sinceMs: number, wellMs: number): boolean {
     const confirmedMs = confirmed(by, seen);
     const truth = truthOf(seen.market);
-    if (!seen.wanted || seen.refused || seen.inFlight.length >= MOST_IN_FLIGHT || !truth) return false;
+    if (!seen.wanted || seen.refused || seen.inFlight().length >= MOST_IN_FLIGHT || !truth) return false;
     if (confirmedMs <= by.startedMs || confirmedMs >= sinceMs) return false;
     if (nowMs() - confirmedMs <= periodOf(truth)) return false;
     // What failed while others were confirmed is sick by itself, and keeps to its own retries. What was not tried since was due by then.

@@ -407,7 +407,7 @@ function judgeWrite(
   if (intents.of(by, market).movedSinceMs !== null) blameDelete('of what another daemon renews');
   const alive = evidence.of(by, bot).untilMs >= nowMs() - TOLERANCE_MS;
   if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) blameDelete('for a dead bot');
-  const inFlight = by.view().marketNamed(market)?.inFlight ?? [];
+  const inFlight = by.view().marketNamed(market)?.inFlight() ?? [];
   if (inFlight.some(({ purpose }) => purpose !== 'delete'))
     blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }
