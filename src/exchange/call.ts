@@ -1,22 +1,7 @@
 import pRetry from 'p-retry';
 import type { Redact } from '../util/text.ts';
 import type { Failure, Reply } from './classify.ts';
-import {
-  ApiError,
-  CredentialError,
-  type Lookup,
-  NetworkError,
-  NonceError,
-  NotFoundError,
-  ProtocolError,
-  PublicRefusedError,
-  RefusedError,
-  ServerError,
-  ThrottledError,
-  TimeoutError,
-  UnauthorisedError,
-  UnknownOutcomeError,
-} from './errors.ts';
+import * as errors from './errors.ts';
 import type { Access, ExchangeOptions } from './exchange.ts';
 import { type Limits, onAbort, withdrawn } from './limits.ts';
 import { type Fields, type Limit, type Operation, syncKillSwitch } from './operations.ts';
@@ -44,7 +29,7 @@ export interface Call<T> {
   readonly judge: (result: WireResult, redact: Redact) => Reply<T>;
   readonly bearer?: string | undefined;
   /** What a call that moves money is to be looked up by when its outcome is unknown. */
-  readonly lookup?: Lookup;
+  readonly lookup?: errors.Lookup;
   /** The part of the time that the first attempt of a reading call may use; all of it where it is not given. */
   readonly firstShare?: number;
 }
@@ -85,27 +70,27 @@ export function checkOptions(options: ExchangeOptions & { readonly budget?: Limi
 }
 
 /** The error class of a failed outcome. What could only read has changed nothing. */
-function toError(failure: Failure, { effect }: Operation): ApiError {
+function toError(failure: Failure, { effect }: Operation): errors.ApiError {
   const { kind, detail, fields = {}, status = null, cause } = failure;
-  if (kind === 'unauthorised') return new UnauthorisedError(detail, failure.status);
-  if (kind === 'refused') return new RefusedError(detail, failure.code, fields, status);
-  if (kind === 'nonce') return new NonceError(detail, { status });
-  if (kind === 'throttled') return new ThrottledError(detail, { status });
+  if (kind === 'unauthorised') return new errors.UnauthorisedError(detail, failure.status);
+  if (kind === 'refused') return new errors.RefusedError(detail, failure.code, fields, status);
+  if (kind === 'nonce') return new errors.NonceError(detail, { status });
+  if (kind === 'throttled') return new errors.ThrottledError(detail, { status });
   const isOpen = kind === 'protocol' || failure.maybeApplied;
   const options = { maybeApplied: isOpen && effect !== 'reads', status, cause };
-  if (kind === 'protocol') return new ProtocolError(detail, options);
+  if (kind === 'protocol') return new errors.ProtocolError(detail, options);
   const { reason, code, params } = failure;
   // Whose page it is makes no difference to a program: the request was turned away.
-  if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
-  if (status === 404) return new NotFoundError(detail, options);
-  if (params !== undefined) return new PublicRefusedError(detail, params, status);
+  if (reason === 'auth' && status !== null) return new errors.UnauthorisedError(detail, status);
+  if (status === 404) return new errors.NotFoundError(detail, options);
+  if (params !== undefined) return new errors.PublicRefusedError(detail, params, status);
   // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
-  if (code !== undefined && !isOpen) return new RefusedError(detail, code, fields, status);
-  if (reason === 'timeout') return new TimeoutError(detail, options);
-  if (reason === 'http_5xx') return new ServerError(detail, options);
-  if (reason === 'parse' || reason === 'validation') return new ProtocolError(detail, options);
-  if (reason === 'auth') return new CredentialError(detail, options);
-  return new NetworkError(detail, reason, options);
+  if (code !== undefined && !isOpen) return new errors.RefusedError(detail, code, fields, status);
+  if (reason === 'timeout') return new errors.TimeoutError(detail, options);
+  if (reason === 'http_5xx') return new errors.ServerError(detail, options);
+  if (reason === 'parse' || reason === 'validation') return new errors.ProtocolError(detail, options);
+  if (reason === 'auth') return new errors.CredentialError(detail, options);
+  return new errors.NetworkError(detail, reason, options);
 }
 
 function attemptOnce<T>(
@@ -125,7 +110,8 @@ function attemptOnce<T>(
         return resolve({ value: reply.value, latencyMs: clock.now().monoMs - sentMs });
       const error = toError(reply, operation);
       const gaveUp =
-        error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'aborted');
+        error instanceof errors.TimeoutError ||
+        (error instanceof errors.NetworkError && error.reason === 'aborted');
       return reject((gaveUp ? withdrawn(signal, error.maybeApplied) : null) ?? error);
     });
     const cancelDeadline = clock.after(untilMs - sentMs, cancel);
@@ -135,9 +121,9 @@ function attemptOnce<T>(
 
 /** Whether a call that moves no money may be sent again: after a stale nonce, which changes nothing, or where it only reads. */
 function mayRepeat({ effect }: Operation, error: Error): boolean {
-  const isLost = error instanceof NetworkError && error.reason === 'network';
-  const isOpen = isLost || error instanceof TimeoutError || error instanceof ServerError;
-  return error instanceof NonceError || (effect === 'reads' && isOpen);
+  const isLost = error instanceof errors.NetworkError && error.reason === 'network';
+  const isOpen = isLost || error instanceof errors.TimeoutError || error instanceof errors.ServerError;
+  return error instanceof errors.NonceError || (effect === 'reads' && isOpen);
 }
 
 /** Makes calls over one access, each in turn of its limit. `defaultMs`: the time of a call that names none. */
@@ -166,7 +152,7 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
         return await limits.run(operation, { waitMs, signal }, job);
       } catch (error) {
         // A repetition that had no turn says less than what it was to repeat.
-        const isUnsent = error instanceof ThrottledError && error.status === null;
+        const isUnsent = error instanceof errors.ThrottledError && error.status === null;
         lastError = isUnsent && lastError !== null ? lastError : error;
         throw lastError;
       }
@@ -184,9 +170,9 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number) 
           mayRepeat(operation, error) && clock.now().monoMs + retryDelay < endMs,
       });
     } catch (error) {
-      if (!(error instanceof ApiError)) throw withdrawn(signal, false) ?? error;
+      if (!(error instanceof errors.ApiError)) throw withdrawn(signal, false) ?? error;
       const isUnknown = operation.effect === 'moves-money' && error.maybeApplied;
-      throw isUnknown ? new UnknownOutcomeError(operation.name, lookup, error) : error;
+      throw isUnknown ? new errors.UnknownOutcomeError(operation.name, lookup, error) : error;
     }
   };
 }
