@@ -5,26 +5,12 @@ import { CredentialError } from './errors.ts';
 import { createAccess, type ExchangeOptions, FIRST_SHARE } from './exchange.ts';
 import { createLimits } from './limits.ts';
 import { fieldsOf, type Limit, OPERATIONS, type OperationName, syncKillSwitch } from './operations.ts';
-import type {
-  Codes,
-  CodesRequest,
-  Hashrate,
-  HashrateRequest,
-  KillSwitchRequest,
-  MiningPool,
-  NewAddress,
-  NewAddressRequest,
-  OpenReply,
-  Order,
-  OrderHistoryRequest,
-  Reply,
-  StockMarketOrderRequest,
-  WithdrawPayRequest,
-} from './schemas.ts';
+import type * as api from './schemas.ts';
+import type { Reply } from './schemas.ts';
 import { CONNECTIONS } from './transport.ts';
 import { checkAccessToken, checkArguments, checkBody, checkFilled, decoderOf, named } from './validate.ts';
 
-export type { CallOptions, KillSwitchRequest };
+export type { CallOptions };
 
 export interface ClientOptions extends ExchangeOptions {
   /** Asked before every order history request: an OAuth 2.0 access token. No other operation uses it. */
@@ -55,22 +41,22 @@ export interface Client {
    * Places a market order. A buy names the unit that the exchange counts its amount in. An order that was carried out
    * otherwise than it was asked for rejects with an OrderMismatchError.
    */
-  createStockMarketOrder(request: StockMarketOrderRequest, options?: CallOptions): Promise<Order>;
+  createStockMarketOrder(request: api.StockMarketOrderRequest, options?: CallOptions): Promise<api.Order>;
   /** The body is sent, and the answer given back, as it is: the document shows the fields of neither. */
   orderHistory(
-    request?: OrderHistoryRequest,
+    request?: api.OrderHistoryRequest,
     options?: OrderHistoryOptions,
   ): Promise<Readonly<Record<string, unknown>>>;
   /** Starts a withdrawal; the fee comes on top of the amount. The fields of the answer are not shown in the document. */
-  withdrawPay(request: WithdrawPayRequest, options?: CallOptions): Promise<OpenReply>;
+  withdrawPay(request: api.WithdrawPayRequest, options?: CallOptions): Promise<api.OpenReply>;
   /** Arms or updates the timer of a market and gives it back; deletes it for a null timeout and gives back null. */
-  syncKillSwitch(request: KillSwitchRequest, options?: CallOptions): Promise<ServerTimer | null>;
-  myCodes(request?: CodesRequest, options?: CallOptions): Promise<Codes>;
+  syncKillSwitch(request: api.KillSwitchRequest, options?: CallOptions): Promise<ServerTimer | null>;
+  myCodes(request?: api.CodesRequest, options?: CallOptions): Promise<api.Codes>;
   /** A range that the exchange does not take rejects with a RefusedError of code `ERROR_CODES.timeRange`. */
-  miningHashrate(request?: HashrateRequest, options?: CallOptions): Promise<Hashrate>;
+  miningHashrate(request?: api.HashrateRequest, options?: CallOptions): Promise<api.Hashrate>;
   /** Makes a new deposit address with every call. The exchange's support must have enabled it for the account. */
-  createNewAddress(request: NewAddressRequest, options?: CallOptions): Promise<NewAddress>;
-  miningPool(options?: CallOptions): Promise<MiningPool>;
+  createNewAddress(request: api.NewAddressRequest, options?: CallOptions): Promise<api.NewAddress>;
+  miningPool(options?: CallOptions): Promise<api.MiningPool>;
   /** Milliseconds that the answer took. */
   ping(options?: CallOptions): Promise<number>;
   /** Ends what is in flight; calls afterwards reject. */
