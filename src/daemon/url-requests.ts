@@ -44,9 +44,11 @@ export function openHttpProber(clock: Clock, url: string): Prober {
   return {
     probe(timeoutMs, done) {
       void requester.ask(url, null, timeoutMs, true).then((result) => {
-        if (result.kind === 'response') return done({ kind: 'answered', status: result.status });
-        const late = `no whole answer within ${timeoutMs} ms`;
-        return done({ kind: 'failed', detail: result.reason === 'timeout' ? late : result.detail });
+        if (result.kind === 'response') {
+          const { status } = result;
+          return done(status >= 200 && status < 300 ? null : `HTTP ${status}, not 2xx`);
+        }
+        return done(result.reason === 'timeout' ? `no whole answer within ${timeoutMs} ms` : result.detail);
       });
     },
     close: () => void requester.close(),

@@ -1,13 +1,12 @@
 import type { Evidence } from '../ports.ts';
 import { createPlaceEvidence, type Looking, type Places } from './rounds.ts';
 
-export type ProbeAnswer =
-  | { readonly kind: 'answered'; readonly status: number }
-  | { readonly kind: 'failed'; readonly detail: string };
-
 export interface Prober {
-  /** Asks once. Calls `done` exactly once, never synchronously, at the latest after `timeoutMs`. */
-  probe(timeoutMs: number, done: (answer: ProbeAnswer) => void): void;
+  /**
+   * Asks once. Calls `done` exactly once, never synchronously, at the latest after `timeoutMs`. `problem`: why the answer
+   * counts for nothing; null where it counts.
+   */
+  probe(timeoutMs: number, done: (problem: string | null) => void): void;
   /** Ends its connection and what is under way; `done` may then stay away, or be called once more. */
   close(): void;
 }
@@ -28,16 +27,10 @@ export function createHttpEvidence(
     const prober = open(url);
     return {
       look: (begunMs, done) =>
-        prober.probe(Math.min(MAX_TIMEOUT_MS, probeEveryMs()), (answer) => {
-          const problem = problemOf(answer);
-          done(problem, problem === null ? begunMs : null);
-        }),
+        prober.probe(Math.min(MAX_TIMEOUT_MS, probeEveryMs()), (problem) =>
+          done(problem, problem === null ? begunMs : null),
+        ),
       close: () => prober.close(),
     };
   });
-}
-
-function problemOf(answer: ProbeAnswer): string | null {
-  if (answer.kind === 'failed') return answer.detail;
-  return answer.status >= 200 && answer.status < 300 ? null : `HTTP ${answer.status}, not 2xx`;
 }

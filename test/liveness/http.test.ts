@@ -2,19 +2,17 @@ import type { RequestListener } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { openHttpProber } from '../../src/daemon/url-requests.ts';
-import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
+import { createHttpEvidence } from '../../src/liveness/http.ts';
 import { serveHttp, serveSilence } from '../exchange/servers.ts';
 import { until } from './started.ts';
 import { createVirtual } from './virtual.ts';
 
-const OK: ProbeAnswer = { kind: 'answered', status: 200 };
-
-/** Bots with a URL in a virtual world; null hangs. In any network and on any host: `test/simulation`. */
+/** Bots with a URL in a virtual world; an answer of undefined hangs. In any network and on any host: `test/simulation`. */
 function watched({
   urls = () => [{ bot: 'default', at: 'http://bot/' }],
   everyMs = 5000,
   latencyMs = 2,
-  answer = (): ProbeAnswer | null => OK,
+  answer = (): string | null | undefined => null,
 } = {}) {
   const world = createVirtual();
   const open: string[] = [];
@@ -30,8 +28,7 @@ function watched({
         probe(timeoutMs, done) {
           timeouts.push(timeoutMs);
           const given = answer();
-          if (given === null)
-            world.clock.after(timeoutMs, () => done({ kind: 'failed', detail: 'no answer' }));
+          if (given === undefined) world.clock.after(timeoutMs, () => done('no answer'));
           else world.later(latencyMs, () => done(given));
         },
         close() {
@@ -54,19 +51,16 @@ describe('a URL of the bot', () => {
     ]);
   });
 
-  test.each([204, 299, 301, 404, 503])(
-    'that answers %i is a beat only below 300, else it counts for nothing and is told once',
-    (status) => {
-      const { said, told, timeline } = watched({ answer: () => ({ kind: 'answered', status }) });
-      timeline.runUntil(11_000);
-      expect(said).toHaveLength(status < 300 ? 3 : 0);
-      expect(told).toEqual(status < 300 ? [] : [`default: HTTP ${status}, not 2xx`]);
-    },
-  );
+  test('whose answers are no good counts for nothing, and that is told once', () => {
+    const { said, told, timeline } = watched({ answer: () => 'HTTP 503, not 2xx' });
+    timeline.runUntil(11_000);
+    expect(said).toEqual([]);
+    expect(told).toEqual(['default: HTTP 503, not 2xx']);
+  });
 
   test('that hangs counts for nothing, and counts again when it answers', () => {
     let hangs = true;
-    const { said, told, timeline } = watched({ answer: () => (hangs ? null : OK) });
+    const { said, told, timeline } = watched({ answer: () => (hangs ? undefined : null) });
     timeline.runUntil(20_000);
     expect(said).toEqual([]);
     hangs = false;
@@ -87,7 +81,7 @@ describe('a URL of the bot', () => {
 
   test('that a reload puts in the place of one that failed is told to be found', () => {
     let at = 'http://wrong/';
-    const answer = () => (at === 'http://wrong/' ? { kind: 'answered' as const, status: 404 } : OK);
+    const answer = () => (at === 'http://wrong/' ? 'HTTP 404, not 2xx' : null);
     const { told, timeline } = watched({ urls: () => [{ bot: 'default', at }], answer });
     timeline.runUntil(1000);
     at = 'http://right/';
@@ -115,7 +109,7 @@ describe('a URL of the bot', () => {
 function probing(url: string) {
   const prober = openHttpProber(createSystemClock(), url);
   onTestFinished(() => prober.close());
-  const ask = (timeoutMs = 5000) => new Promise<ProbeAnswer>((resolve) => prober.probe(timeoutMs, resolve));
+  const ask = (timeoutMs = 5000) => new Promise<string | null>((resolve) => prober.probe(timeoutMs, resolve));
   return { prober, ask };
 }
 
@@ -125,15 +119,20 @@ describe('one probe', () => {
       response.writeHead(method === 'GET' ? 200 : 405).end();
     });
     const { prober, ask } = probing(`${base}/health?deep=1`);
-    for (let count = 0; count < 3; count += 1) expect(await ask()).toEqual(OK);
+    for (let count = 0; count < 3; count += 1) expect(await ask()).toBe(null);
     expect(new Set(paths)).toEqual(new Set(['/health?deep=1']));
     expect([connections(), open()]).toEqual([1, 1]);
     prober.close();
     await until('the connection to close', () => open() === 0);
   });
 
-  const late: ProbeAnswer = { kind: 'failed', detail: 'no whole answer within 200 ms' };
-  const broken: ProbeAnswer = { kind: 'failed', detail: expect.any(String) };
+  test.each([204, 299, 301, 404, 503])('answered with %i counts only below 300', async (status) => {
+    const { base } = await serveHttp((_request, response) => response.writeHead(status).end());
+    expect(await probing(base).ask()).toBe(status < 300 ? null : `HTTP ${status}, not 2xx`);
+  });
+
+  const late = 'no whole answer within 200 ms';
+  const broken: string = expect.any(String);
   const endless: RequestListener = (_request, response) => {
     const more = () => {
       while (!response.destroyed && response.write(Buffer.alloc(16_384)));
@@ -141,14 +140,14 @@ describe('one probe', () => {
     response.on('drain', more);
     more();
   };
-  test.each<[string, number, RequestListener, ProbeAnswer]>([
+  test.each<[string, number, RequestListener, string | null]>([
     [
       'with a redirect is not followed',
       5000,
       (_request, response) => response.writeHead(302, { location: '/b', connection: 'close' }).end(),
-      { kind: 'answered', status: 302 },
+      'HTTP 302, not 2xx',
     ],
-    ['without an end is cut off', 5000, endless, OK],
+    ['without an end is cut off', 5000, endless, null],
     ['that never comes is given up', 200, () => undefined, late],
     ['that never ends is given up', 200, (_request, response) => response.write('alive'), late],
     ['that is not HTTP counts for nothing', 5000, ({ socket }) => socket.end('SSH-2.0-OpenSSH\r\n'), broken],
@@ -170,7 +169,7 @@ describe('one probe', () => {
       expect(await ask(withinMs)).toEqual(seen);
       await until('the connection to close', () => open() === 0);
       isIll = false;
-      expect(await ask()).toEqual(OK);
+      expect(await ask()).toBe(null);
       expect([paths, connections()]).toEqual([['/', '/'], 2]);
     },
   );
@@ -179,9 +178,8 @@ describe('one probe', () => {
     // Nobody is given a port by chance while it is in use at another address of the loopback.
     const { port } = await serveSilence();
     const { ask } = probing(`http://127.0.0.2:${port}`);
-    const detail = expect.stringContaining('ECONNREFUSED');
-    expect(await ask()).toEqual({ kind: 'failed', detail });
+    expect(await ask()).toContain('ECONNREFUSED');
     await serveHttp((_request, response) => response.end(), { host: '127.0.0.2', port });
-    expect(await ask()).toEqual(OK);
+    expect(await ask()).toBe(null);
   });
 });

@@ -167,16 +167,16 @@ function probeUrls({ plan, timeline, host, bots, isSilent, onSeen }: EvidenceWor
     open: (url) => ({
       probe(timeoutMs, done) {
         let over = false;
-        const finish = (status: number | null) => {
+        const finish = (problem: string | null) => {
           if (over) return;
           over = true;
-          done(status === null ? { kind: 'failed', detail: 'no answer' } : { kind: 'answered', status });
+          done(problem);
         };
-        clock.after(timeoutMs, () => finish(null));
+        clock.after(timeoutMs, () => finish('no answer'));
         timeline.at(timeline.nowMs() + tripMs, () => {
           if (isSilent(Number(url))) return;
           onSeen(Number(url));
-          timeline.at(timeline.nowMs() + tripMs, () => clock.whenRunning(() => finish(200)));
+          timeline.at(timeline.nowMs() + tripMs, () => clock.whenRunning(() => finish(null)));
         });
       },
       close: ignore,
