@@ -8,11 +8,9 @@ const LONGEST_WAIT_MS = 1000;
  * stall of the host held up are one round. Another pace counts within a second. The returned function ends it.
  */
 export function startRounds(clock: Clock, everyMs: () => number, round: () => void): Cancel {
-  let over = false;
   let cancel: Cancel = () => undefined;
   let begunMs = Number.NEGATIVE_INFINITY;
   function turn(): void {
-    if (over) return;
     const nowMs = clock.now().monoMs;
     const isDue = nowMs - begunMs >= everyMs();
     if (isDue) begunMs = nowMs;
@@ -20,10 +18,8 @@ export function startRounds(clock: Clock, everyMs: () => number, round: () => vo
     if (isDue) round();
   }
   turn();
-  return () => {
-    over = true;
-    cancel();
-  };
+  // Whichever turn is next by then.
+  return () => cancel();
 }
 
 /** What every source that looks at bots of its own accord is given. */
