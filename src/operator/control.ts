@@ -14,6 +14,7 @@ import {
   type ListenOptions,
   MAX_AHEAD,
   openAll,
+  RECEIVE_MS,
   SERVER,
   type SocketAccess,
 } from './listen.ts';
@@ -27,11 +28,6 @@ interface ControlOptions extends Omit<ListenOptions, 'clock' | 'onCrowded'> {
 }
 
 const BODY_BYTES = 64 * 1024;
-const RECEIVE_MS = 5000;
-/** A bot beats every few seconds over one connection: it must not be this side that ends it. */
-const KEEP_ALIVE_MS = 75_000;
-/** Longer than the longest wait for a reply. */
-const IDLE_MS = 90_000;
 
 const HEADERS = { ...EVERY_HEADER, 'content-type': 'application/json; charset=utf-8' } as const;
 
@@ -57,16 +53,6 @@ function createListener(options: ControlOptions, address: ListenAddress, openTo:
   const app = fastify({
     ...SERVER,
     bodyLimit: BODY_BYTES,
-    requestTimeout: RECEIVE_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionTimeout: IDLE_MS,
-    http: {
-      requireHostHeader: false,
-      headersTimeout: RECEIVE_MS,
-      // A listener wakes the process whenever it looks for slow connections, also where there are none.
-      connectionsCheckingInterval: 2000,
-      maxHeaderSize: 8192,
-    },
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) => endConnection(socket as Socket, error, sources),
     frameworkErrors: (error, _request, reply) => void refuse(sources, reply as FastifyReply, error),

@@ -293,9 +293,24 @@ const compilersFactory = {
   buildSerializer: () => () => JSON.stringify,
 };
 
+/** A request must be complete within this. */
+export const RECEIVE_MS = 5000;
+
 /** Fastify's options for both listeners. */
 export const SERVER = {
   logger: false,
   schemaController: { compilersFactory } as unknown as FastifyServerOptions['schemaController'] & object,
   forceCloseConnections: true,
+  requestTimeout: RECEIVE_MS,
+  // A bot beats every few seconds over one connection: it must not be this side that ends it.
+  keepAliveTimeout: 75_000,
+  // Longer than the longest wait for a reply.
+  connectionTimeout: 90_000,
+  http: {
+    requireHostHeader: false,
+    headersTimeout: RECEIVE_MS,
+    // A listener wakes the process whenever it looks for slow connections, also where there are none.
+    connectionsCheckingInterval: 2000,
+    maxHeaderSize: 8192,
+  },
 } as const;

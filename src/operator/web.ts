@@ -54,11 +54,6 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
   const loopback = isLoopback(listenHost);
   const app = fastify({
     ...SERVER,
-    bodyLimit: 1024,
-    connectionTimeout: 30_000,
-    requestTimeout: 10_000,
-    keepAliveTimeout: 20_000,
-    http: { headersTimeout: 5000, connectionsCheckingInterval: 5000, maxHeaderSize: 8192 },
     schemaErrorFormatter: describeMistake,
     frameworkErrors: (_error, _request, reply) => {
       void (reply as FastifyReply).code(400).headers(EVERY_HEADER).type(TEXT).send('bad request\n');
