@@ -325,7 +325,7 @@ function describeBot(bot: string, { view, clock }: ControlSources) {
       state,
       armed: isArmed(market),
       expiresInSeconds: leftMs === null ? null : Math.floor(leftMs / 100) / 10,
-      expiresAt: leftMs === null || leftMs === 0 ? null : toSeconds(wallMs + (guaranteedMs ?? 0)),
+      expiresAt: leftMs === null || leftMs === 0 ? null : toSeconds(wallMs + leftMs),
     };
   });
   return { armed: markets.length > 0 && unsafe.length === 0, ...listing };

@@ -25,7 +25,7 @@ describe('a beat', () => {
   test('without a body counts for the only bot, and says until when it is protected, by the time that is left', async () => {
     const { ask, calls } = await open({ clock: standing, bots: () => ['main'] });
     const { status, body } = await ask('/v1/beat');
-    const expiresAt = expect.closeTo(AT / 1000 + 54.321, 1);
+    const expiresAt = expect.closeTo(AT / 1000 + 54.296, 2);
     const BTC_USDT = { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt };
     const told = { armed: true, counted: true, bot: 'main', ttlSeconds: 15, markets: { BTC_USDT } };
     expect([status, body]).toEqual([200, told]);
