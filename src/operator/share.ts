@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
@@ -44,19 +45,28 @@ export function oneAtATime<Question, T>(clock: Clock, make: (question: Question)
 
 /** Bodies on their way at one time: each of a slow reader holds memory. */
 const MAX_BODIES = 32;
+/** A reader that takes longer makes room for another one. */
+const SLOW_MS = 10_000;
 
 /** Sends bodies as bytes: all slow readers share one copy. Throws `ControlRefusal` while too many are on their way. */
 export function createSender(clock: Clock, refusal: string) {
   const breathe = createBreather(clock);
-  let underWay = 0;
+  /** Since when each is on its way; null while it is made. */
+  const underWay = new Map<ServerResponse, number | null>();
   return async (reply: FastifyReply, body: () => Promise<Buffer>) => {
-    if (underWay >= MAX_BODIES) throw new ControlRefusal('too_many_commands', refusal);
-    underWay += 1;
-    onOver(reply, () => {
-      underWay -= 1;
-    });
+    const { raw } = reply;
+    const isSlow = (sinceMs: number | null) => sinceMs !== null && clock.now().monoMs - sinceMs > SLOW_MS;
+    if (underWay.size >= MAX_BODIES) {
+      const [slow] = [...underWay].find(([, sinceMs]) => isSlow(sinceMs)) ?? [];
+      if (slow === undefined) throw new ControlRefusal('too_many_commands', refusal);
+      slow.destroy();
+      underWay.delete(slow);
+    }
+    underWay.set(raw, null);
+    onOver(reply, () => underWay.delete(raw));
     const bytes = await body();
     await breathe();
+    if (underWay.has(raw)) underWay.set(raw, clock.now().monoMs);
     return reply.send(bytes);
   };
 }

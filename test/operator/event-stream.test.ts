@@ -5,6 +5,7 @@ import type { Snapshot } from '../../src/core/view.ts';
 import type { StatusDocument } from '../../src/operator/status.ts';
 import type { Web } from '../../src/operator/web.ts';
 import type { Clock } from '../../src/ports.ts';
+import { dial } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
@@ -75,6 +76,18 @@ function bulky(length: number): Snapshot {
     markets: Array.from({ length }, (_, n) => sampleMarket({ market: `M${n}_USDT`, promise })),
   });
 }
+
+test('readers that take a body slowly keep nobody out: after 10 s they make room', async () => {
+  const page = 'metric 1\n'.repeat(2_000_000);
+  const web = await start(undefined, { clock: createLoopClock(100), page });
+  for (let count = 0; count < 32; count += 1) {
+    const socket = dial(web.addresses[0]);
+    socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'readable');
+  }
+  expect(await ask(web, '/metrics')).toMatchObject({ status: 503, body: 'too many readers at once\n' });
+  await expect.poll(async () => (await ask(web, '/')).status, { timeout: 10_000 }).toBe(200);
+});
 
 describe('event stream', () => {
   test('begins with the status as the page shows it, and goes on with it', async () => {
