@@ -121,11 +121,8 @@ function windowNonces(serverClock: ServerClock): NonceSource {
   const isFree = (nonce: number) => given[placeOf(nonce)] !== nonce;
   /** Between the exchange's clock and this one none is free. */
   let ahead = 0;
-  /** The last moment at which there was none left: a burst does not look for one again and again. */
-  let emptyMs = Number.NaN;
 
   function find(serverMs: number): number {
-    if (serverMs === emptyMs) return serverMs;
     const lastMs = serverMs + WINDOW_MS;
     let nonce = ahead >= serverMs && ahead <= lastMs ? ahead + 1 : serverMs;
     while (nonce <= lastMs && !isFree(nonce)) nonce += 1;
@@ -133,9 +130,7 @@ function windowNonces(serverClock: ServerClock): NonceSource {
     if (nonce <= lastMs) return nonce;
     nonce = serverMs - 1;
     while (nonce >= serverMs - WINDOW_MS && !isFree(nonce)) nonce -= 1;
-    if (nonce >= serverMs - WINDOW_MS) return nonce;
-    emptyMs = serverMs;
-    return serverMs;
+    return nonce >= serverMs - WINDOW_MS ? nonce : serverMs;
   }
   return {
     next(now) {
