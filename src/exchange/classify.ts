@@ -183,11 +183,12 @@ function judgeFailed({ reason, detail, maybeApplied, status = 0, cause }: WireFa
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
 
-function redacted(verdict: Failure, redact: Redact): Failure {
-  const detail = redact(verdict.detail);
-  if (verdict.fields === undefined) return { ...verdict, detail };
-  const named = Object.entries(verdict.fields).map(([name, texts]) => [redact(name), texts.map(redact)]);
-  return { ...verdict, detail, fields: Object.fromEntries(named) };
+/** The failure with its HTTP status; every text of it has passed `redact`. */
+function redacted(failure: Failure, { status }: WireResult, redact: Redact): Failure {
+  const told = { status: status ?? null, ...failure, detail: redact(failure.detail) };
+  if (failure.fields === undefined) return told;
+  const named = Object.entries(failure.fields).map(([name, texts]) => [redact(name), texts.map(redact)]);
+  return { ...told, fields: Object.fromEntries(named) };
 }
 
 /** Stands for all order types that the document does not name. */
@@ -215,7 +216,7 @@ export function classifySync(result: WireResult, asked: Asked, redact: Redact): 
   const verdict = judgeSync(result, asked);
   if (verdict.kind === 'deleted') return verdict;
   if (verdict.kind === 'applied') return { kind: 'applied', timer: inKnownWords(verdict.timer) };
-  return redacted(verdict, redact);
+  return redacted(verdict, result, redact);
 }
 
 type PingVerdict =
@@ -290,10 +291,6 @@ function judgeReply<T>(
   return (isPublicError && REFUSAL_STATUSES.includes(status) ? refusalIn(value, detail) : null) ?? failure;
 }
 
-function withStatus(failure: Failure, { status }: WireResult): Failure {
-  return failure.kind === 'unauthorised' ? failure : { ...failure, status: status ?? null };
-}
-
 /**
  * What became of a request of the client: by status first, then by body. Never throws, whatever the bytes. Every text in
  * a refusal has passed `redact`; the value of an answer is as it came, and so are the `params` of a public endpoint's
@@ -306,8 +303,7 @@ export function classifyReply<T>(
   redact: Redact,
 ): Reply<T> {
   const reply = result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
-  if (reply.kind === 'answered') return reply;
-  return withStatus(redacted(reply, redact), result);
+  return reply.kind === 'answered' ? reply : redacted(reply, result, redact);
 }
 
 /** What became of a kill-switch request of the client. The value is null where the timer was deleted. */
@@ -318,6 +314,6 @@ export function classifyTimer(
 ): Reply<ServerTimer | null> {
   const verdict = judgeSync(result, asked);
   if (verdict.kind === 'deleted') return { kind: 'answered', value: null };
-  if (verdict.kind !== 'applied') return withStatus(redacted(verdict, redact), result);
+  if (verdict.kind !== 'applied') return redacted(verdict, result, redact);
   return { kind: 'answered', value: verdict.timer, timer: verdict.timer };
 }
