@@ -91,10 +91,10 @@ document.addEventListener('click', ({ target }) => {
 
 // The daemon is heard by server-sent events; where those fail, or the page is hidden, it is asked: a browser opens six
 // connections to a host, and hidden pages would hold them.
-const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000, STREAM_LATEST_MS = 60000;
+const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000;
 const ASK_MS = 1000, ASK_GONE_MS = 2000, ASK_HIDDEN_MS = 10000, SLEPT_MS = 10000;
 const connection = { gone: null, goneAtMs: 0, heardAt: 0, heardMs: 0, link: 'none' };
-let stream = null, streamSaidMs = 0, streamAgainMs = STREAM_AGAIN_MS, streamFromMs = 0;
+let stream = null, streamSaidMs = 0, streamFromMs = 0;
 let asking = false, askFromMs = Infinity, seenMs = performance.now();
 
 function heard(json, link) {
@@ -128,7 +128,6 @@ function openStream() {
   streamSaidMs = performance.now();
   stream.addEventListener('status', ({ data }) => {
     streamSaidMs = performance.now();
-    streamAgainMs = STREAM_AGAIN_MS;
     heard(data, 'stream');
   });
   stream.addEventListener('end', () => {
@@ -140,8 +139,7 @@ function openStream() {
 
 function failStream() {
   closeStream();
-  streamFromMs = performance.now() + streamAgainMs;
-  streamAgainMs = Math.min(STREAM_LATEST_MS, streamAgainMs * 2);
+  streamFromMs = performance.now() + STREAM_AGAIN_MS;
   askFromMs = 0;
   keepInTouch();
 }
