@@ -3,6 +3,7 @@ import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
 import { ListenError } from '../operator/listen.ts';
+import { LEFT } from '../telemetry/events.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode, messageOf, onStopSignal } from './edge.ts';
@@ -29,19 +30,13 @@ export function register(program: Command, edge: Edge): void {
     });
 }
 
-const UNHEARD =
-  'its bot gave no sign of life in the stop, or fell silent in it, so that its timer was not deleted';
-
 /** Names on standard error, also where nobody reads the log, which deletes failed. Returns the exit code. */
 function reportLeft(left: readonly LeftArmed[], edge: Edge): ExitCode {
   const failed = left.filter(isFailedDelete);
   for (const { market, firesByWallMs, why } of failed) {
-    const missed = why === 'unheard' ? UNHEARD : 'the delete was not confirmed';
-    const said =
-      why === 'may-have-fired'
-        ? 'the timer may have fired before it was deleted; check which orders are left'
-        : `${missed}; its orders are cancelled at the latest at ${isoTime(firesByWallMs)}`;
-    edge.err(`${market}: ${said}`);
+    const [what, advice] = LEFT[why];
+    const fires = why === 'may-have-fired' ? '' : `, fires by ${isoTime(firesByWallMs)}`;
+    edge.err(`${market}: ${what}${fires}. ${advice}`);
   }
   return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }

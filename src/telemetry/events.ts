@@ -274,8 +274,11 @@ export const REMOVED = {
     'unless a delete whose answer was lost came first.',
 } as const;
 
-/** What a stop says of the timers that it left, by the reason: before and after their names and moments. */
-const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after: string] } = {
+/**
+ * What a stop says of the timers that it left, by the reason: before and after their names and moments. The worst reason
+ * comes first.
+ */
+export const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after: string] } = {
   unconfirmed: [
     'NOT CONFIRMED DELETED',
     'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',

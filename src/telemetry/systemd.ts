@@ -3,6 +3,7 @@ import type { BotSnapshot, CoreView, MarketView } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import { within } from '../util/pace.ts';
 import { counted, plain } from '../util/text.ts';
+import { LEFT } from './events.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
@@ -125,21 +126,12 @@ function describeBots(bots: readonly BotSnapshot[]): string {
   return `${bot} ${gave} ${seconds(evidenceAgeMs)} ago`;
 }
 
-/** What a stop has left, the worst first. */
-const ENDS: readonly (readonly [LeftArmed['why'], string])[] = [
-  ['unheard', 'NOT DELETED, the bot was not heard, see the journal'],
-  ['may-have-fired', 'MAY HAVE FIRED, see the journal'],
-  ['unconfirmed', 'NOT CONFIRMED DELETED, see the journal'],
-  ['unrenewed', 'NOT RENEWED ONCE MORE, see the journal'],
-  ['policy', 'left to the exchange'],
-];
-
 function describeEnd(left: readonly LeftArmed[]): string {
-  const countOf = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
-  const [worst, text = ''] = ENDS.find(([why]) => countOf(why) > 0) ?? [];
-  return worst === undefined
-    ? 'Stopped: no timer is armed'
-    : `Stopped: ${counted(countOf(worst), 'timer')} ${text}`;
+  const countOf = (why: string) => left.filter((one) => one.why === why).length;
+  const worst = Object.entries(LEFT).find(([why]) => countOf(why) > 0);
+  if (worst === undefined) return 'Stopped: no timer is armed';
+  const [why, [text]] = worst;
+  return `Stopped. ${text}: ${counted(countOf(why), 'timer')}, see the journal`;
 }
 
 function seconds(ms: number): string {

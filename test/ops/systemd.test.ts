@@ -268,7 +268,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
       expect(Date.now() - fromMs).toBeGreaterThan(16_000);
       expect([await show('ActiveState'), await show('Result')]).toEqual(['failed', 'exit-code']);
       expect(await show('ExecMainStatus')).toBe('75');
-      expect(await show('StatusText')).toBe('Stopped: 2 timers NOT CONFIRMED DELETED, see the journal');
+      expect(await show('StatusText')).toBe('Stopped. NOT CONFIRMED DELETED: 2 timers, see the journal');
     });
     await host.maintenance(0);
   });

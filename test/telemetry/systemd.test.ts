@@ -145,7 +145,7 @@ describe('a service manager is told', () => {
     expect(longestGap(said('EXTEND_TIMEOUT_USEC=15000000'))).toBeLessThanOrEqual(5250);
     supervision.reloading();
     supervision.turned();
-    expect(heard.at(-1)?.status).toBe(`Stopped: 2 timers NOT ${done}, see the journal`);
+    expect(heard.at(-1)?.status).toBe(`Stopped. NOT ${done}: 2 timers, see the journal`);
     expect(said('READY=1')).toEqual([]);
   });
 });
