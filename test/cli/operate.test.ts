@@ -141,8 +141,6 @@ it.each([
   ['arm --wait=10s', WAIT, 'write 10'],
   ['arm --wait=1m', WAIT, null],
   ['arm --wait=-1', WAIT, null],
-  ['log-level debgu', 'allowed: debug, info, warn, error, fatal', 'did you mean debug?'],
-  ['log-level --for 10m', '--for: found without a level; write one, such as debug --for 10m', null],
   ['log-level debug --for 10', FOR, 'write 10s'],
   [`arm ${ALL}`, 'found 8000 markets, more than fit into one request', null],
 ])('%.40s ends with 64 and what to write instead', async (line, allowed, hint) => {
