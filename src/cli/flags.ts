@@ -1,6 +1,6 @@
 import type { Argument, Option } from 'commander';
 import { findUnknown } from '../config/environment.ts';
-import { type Checked, describe, listProblems } from '../config/problem.ts';
+import { type Checked, describe, describeAllowed, listProblems, suggestInstead } from '../config/problem.ts';
 import { readSecrets, revealCredentials, type SecretFile } from '../config/secrets.ts';
 import { type Edge, misconfigured, misuse } from './edge.ts';
 
@@ -42,13 +42,12 @@ function secondsMeant(text: string): number | null {
   return Number(total.toFixed(3));
 }
 
-/** What `--wait` says: a whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
-export function readWait(text: string, most = 60): number {
-  const seconds = Number(/^(\d{1,6})(\s*s(ec(onds?)?)?)?$/.exec(text)?.[1]);
-  if (seconds <= most && /^\d+$/.test(text)) return seconds;
-  const hint = Number.isNaN(seconds) ? '' : `; write ${Math.min(seconds, most)}`;
-  const allowed = `a whole number of seconds from 0 to ${most}`;
-  throw misuse(`--wait: found ${describe(text)}; allowed: ${allowed}${hint}`);
+/** What `--wait` says: a whole number of seconds from 0 to `maximum`. Throws a `CommandError` for anything else. */
+export function readWait(text: string, maximum = 60): number {
+  if (/^\d+$/.test(text) && Number(text) <= maximum) return Number(text);
+  const seconds = { type: 'integer', minimum: 0, maximum };
+  const allowed = `${describeAllowed(seconds)}${suggestInstead(text, seconds)}`;
+  throw misuse(`--wait: found ${describe(text)}; allowed: ${allowed}`);
 }
 
 /** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, or the variable or key. */
