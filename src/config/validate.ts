@@ -30,7 +30,8 @@ export function validate(values: Tree, schema: object, prefix = '') {
   const mistakes = first.violations.flatMap((one, index) => explain(one, prefix, index < MOST_TOLD) ?? []);
   const left = structuredClone(values);
   for (const { path } of mistakes) takeOut(left, path);
-  return { values: check(left, schema, prefix).values, mistakes };
+  // The values of a file stay as they are; those of variables become numbers in a check without mistakes only.
+  return { values: prefix === '' ? left : check(left, schema, prefix).values, mistakes };
 }
 
 const OPTIONS = {
