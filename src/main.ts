@@ -1,13 +1,12 @@
 import './node-version.ts';
-import { accessSync, constants as files, writeSync } from 'node:fs';
+import { accessSync, constants as files } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { readAtMost, tryOr, waitUntil } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
-import { openNonBlocking } from './telemetry/output.ts';
-import { codeOf } from './util/text.ts';
+import { createWriter, openNonBlocking } from './telemetry/output.ts';
 
 process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.
@@ -20,10 +19,10 @@ const env = { ...process.env };
 process.env['UV_THREADPOOL_SIZE'] ??= '64';
 
 const clock = createSystemClock();
-/** `patience`: how many times 10 ms a slow reader is waited for. Last words must hold up neither a stop nor a second signal. */
-const stdout = { descriptor: 1, patience: 3000, isGone: false };
-/** A terminal that is stopped must not hold the last words of a daemon. */
-const stderr = { descriptor: openNonBlocking(2), patience: 20, isGone: false };
+/** Somebody may hold the terminal for a while, again and again. */
+const stdout = createWriter(1, 3000, true);
+/** Last words must hold up neither a stop nor a second signal, also where the terminal is stopped. */
+const stderr = createWriter(openNonBlocking(2), 20, false);
 
 const whenExiting: (() => void)[] = [];
 function beforeExit(): void {
@@ -63,22 +62,6 @@ function replaceProcess(code: number): void {
   else process.execve?.(node, [node, '--disable-sigusr1', '-e', `process.exit(${code})`], {});
 }
 
-/** Writes all of the text without ever throwing: a reader that went away must not take the daemon with it. */
-function write(stream: typeof stdout, text: string): void {
-  let rest = Buffer.from(text, 'utf8');
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(stream.descriptor, rest));
-    } catch (error) {
-      // Nobody reads any more, and there is nobody to tell.
-      stream.isGone ||= codeOf(error) !== 'EAGAIN';
-      if (stream.isGone || stream.patience <= 0) return;
-      stream.patience -= 1;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
-    }
-  }
-}
-
 /** Null where nothing was typed before the end of the input or Ctrl-C. */
 async function ask(question: string): Promise<string | null> {
   const { createInterface } = await import('node:readline');
@@ -86,7 +69,7 @@ async function ask(question: string): Promise<string | null> {
   reader.prompt();
   const typed = await reader[Symbol.asyncIterator]().next();
   reader.close();
-  if (typed.done === true) write(stderr, '\n');
+  if (typed.done === true) stderr.write('\n');
   return typed.done === true ? null : typed.value;
 }
 
@@ -98,18 +81,18 @@ const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
 await runProgram(process.argv, {
   env,
   clock,
-  out: (line) => write(stdout, `${line}\n`),
-  err: (line) => write(stderr, `${line}\n`),
+  out: (line) => stdout.write(`${line}\n`),
+  err: (line) => stderr.write(`${line}\n`),
   errorTerminal: isError,
   ...(isOutput && {
     screen: {
       size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
-      write: (text) => write(stdout, text),
+      write: stdout.write,
     },
   }),
   ...(isInput && isError && { ask }),
   input: (mostBytes) => readAtMost(process.stdin, mostBytes).catch(() => null),
-  readerGone: () => stdout.isGone,
+  readerGone: stdout.isGone,
   serviceManager: () =>
     findServiceManager({ env, pid: process.pid, monotonicUs: () => process.hrtime.bigint() / 1000n }),
   isInit: process.pid === 1,

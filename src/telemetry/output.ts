@@ -1,5 +1,6 @@
-import { constants, fstatSync, openSync } from 'node:fs';
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { codeOf } from '../util/text.ts';
 
 /** Standard output as a descriptor. Where it can wait for a reader, a write that blocks would hold a thread. */
 export function openStdout(): number {
@@ -25,4 +26,31 @@ export function openNonBlocking(descriptor: 1 | 2): number {
   } catch {
     return descriptor;
   }
+}
+
+const WAIT_MS = 10;
+
+/**
+ * Writes texts without ever throwing: a reader that went away must not take the process with it. A slow one is waited
+ * for `patience` times 10 ms, in all or, with `anew`, since the last text that it took as a whole.
+ */
+export function createWriter(descriptor: number, patience: number, anew: boolean) {
+  let left = patience;
+  let isGone = false;
+  function write(text: string): void {
+    let rest = Buffer.from(text, 'utf8');
+    while (rest.length > 0) {
+      try {
+        rest = rest.subarray(writeSync(descriptor, rest));
+      } catch (error) {
+        // Nobody reads any more, and there is nobody to tell.
+        isGone ||= codeOf(error) !== 'EAGAIN';
+        if (isGone || left <= 0) return;
+        left -= 1;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAIT_MS);
+      }
+    }
+    if (anew) left = patience;
+  }
+  return { write, isGone: () => isGone };
 }
