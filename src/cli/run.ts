@@ -41,9 +41,6 @@ function reportLeft(left: readonly LeftArmed[], edge: Edge): ExitCode {
   return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-/** How long last words wait for a slow reader of the log. */
-const FLUSH_MS = 500;
-
 /** The exit code after a stop, by the timers that it left armed. */
 type ExitCodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
 
@@ -67,7 +64,7 @@ export function createDaemonProcess(command: 'run' | 'exec', edge: Edge, also: (
       return exit();
     }
     tell(running.log.logger);
-    running.log.flush(FLUSH_MS).then(exit, exit);
+    running.log.flush().then(exit, exit);
   };
   const crash = (error: unknown) => {
     const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;

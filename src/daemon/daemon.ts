@@ -32,8 +32,6 @@ export interface DaemonOptions extends ReloadOptions, Pick<LogOptions, 'terminal
 
 export type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
-/** How long the end waits for a slow reader of the log. */
-const FLUSH_MS = 500;
 /** How long everything but the timers has to end: the last word to a service manager takes 2 s at most. */
 const CLOSE_MS = 3000;
 
@@ -58,7 +56,7 @@ export async function startDaemon(options: DaemonOptions) {
   const closeExchange = () => guard.close().then(() => embedded?.close());
   const listeners = await openListeners(parts, reloading, bots).catch(async (error: unknown) => {
     await closeExchange();
-    await log.flush(FLUSH_MS);
+    await log.flush();
     throw error;
   });
   introduce(loaded, log, bases, listeners.web, lookAtChild !== undefined);
@@ -94,7 +92,7 @@ export async function startDaemon(options: DaemonOptions) {
       const close = async () => {
         const told = supervision?.stopped(left);
         await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
-        await log.flush(FLUSH_MS);
+        await log.flush();
       };
       await within(clock, CLOSE_MS, close());
       return left;

@@ -115,6 +115,8 @@ const LIMIT_CHARS = 1024 * 1024;
 const AGAIN_MS = 50;
 /** An output that fails, as one on a full disk, is tried again after this long. */
 const AGAIN_AFTER_ERROR_MS = 1000;
+/** How long the end waits for a slow reader. */
+const FLUSH_MS = 500;
 /** Nobody reads any more, and nobody ever will. */
 const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EBADF']);
 
@@ -186,7 +188,7 @@ export function createSink({ clock, write, onDrop, onRoom }: SinkOptions) {
      * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
      * dropped, so that a reader who does not read cannot keep the process alive. Never rejects.
      */
-    flush: async (withinMs: number): Promise<void> => {
+    flush: async (withinMs = FLUSH_MS): Promise<void> => {
       const written = writing?.then(() => true) ?? Promise.resolve(true);
       if ((await within(clock, withinMs, written)) === null) giveUp();
     },
