@@ -1,8 +1,8 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
-import { listProblems, type Tree } from '../config/problem.ts';
+import { listProblems } from '../config/problem.ts';
 import { readAccessTokenFile } from '../config/secrets.ts';
-import { checkLayer, DEFAULTS } from '../config/validate.ts';
+import { checkLayer, DEFAULTS, mergeLayers } from '../config/validate.ts';
 import { type CallOptions, type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
@@ -202,13 +202,11 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
     file === undefined ? { values: {}, place: DEFAULTS.place } : await readUnchecked(file);
   const layer = checkLayer('file', { exchange: values['exchange'] ?? {} }, place);
   if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
-  const exchange = layer.values['exchange'] as Tree;
-  const allowPlainHttp = exchange['allowPlainHttp'] === true;
-  const [written] = (exchange['baseUrls'] ?? []) as readonly string[];
+  const { allowPlainHttp, nonce, baseUrls } = mergeLayers([layer, DEFAULTS]).exchange;
   const places = [
     { label: '--base-url', text: flags.baseUrl },
     { label: 'KILLSWITCHD_BASE_URL', text: env['KILLSWITCHD_BASE_URL'] },
-    { label: place(['exchange', 'baseUrls', 0]).label, text: written },
+    { label: place(['exchange', 'baseUrls', 0]).label, text: baseUrls?.[0] },
   ];
   const { label, text } = places.find((one) => one.text !== undefined) ?? {};
   if (label === undefined || text === undefined)
@@ -216,7 +214,6 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
       'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
     );
   const base = valid(label, checkBaseUrl(text, allowPlainHttp));
-  const nonce = exchange['nonce'] === 'window' ? ('window' as const) : ('increasing' as const);
   const credentials = authentication === 'signed' ? readCredentials(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
   const secrets = [credentials.key, credentials.secret, token];
