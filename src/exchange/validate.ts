@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
-import { isRecord, tidy } from '../util/text.ts';
+import { describeValue, isRecord, tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
 import type { OperationName } from './operations.ts';
@@ -60,19 +60,9 @@ function firstError({ errors }: ValidateFunction): ErrorObject {
   );
 }
 
-function written(value: unknown): string {
-  if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'number') return String(value);
-  try {
-    return JSON.stringify(value) ?? `a ${typeof value}`;
-  } catch {
-    return 'an object that cannot be written as JSON';
-  }
-}
-
 /** `name is VALUE; allowed: ...` on one short line, or `name is missing; ...`. */
 export function breach(name: string, value: unknown, allowed: string): ArgumentError {
-  const found = tidy(value === undefined ? `${name} is missing` : `${name} is ${written(value)}`);
+  const found = tidy(value === undefined ? `${name} is missing` : `${name} is ${describeValue(value)}`);
   const [argument = name] = name.split('[');
   return new ArgumentError(argument, `${found}; allowed: ${allowed}`);
 }
