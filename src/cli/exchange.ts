@@ -2,6 +2,7 @@ import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { checkWebListen } from '../config/meaning.ts';
 import { readTokenFile, SECRET_VARIABLES } from '../config/secrets.ts';
+import { problemsOf } from '../operator/listen.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
@@ -65,17 +66,9 @@ function explain(error: unknown, flags: Flags): CommandError {
     const name = error.path.replace('/simulator/', '') as 'keys' | 'orders';
     return misuse(`--${name}: ${flags[name]}: ${error.message}`);
   }
-  const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
-  const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
-  return new CommandError(EXIT.unreachable, `cannot listen on ${flags.listen}: ${why}; ${advice}`);
+  const why = problemsOf('--listen')[codeOf(error)] ?? messageOf(error);
+  return new CommandError(EXIT.unreachable, `cannot listen on ${flags.listen}: ${why}`);
 }
-
-const CANNOT_LISTEN: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is already in use',
-  EACCES: 'this user may not use the port',
-  EADDRNOTAVAIL: 'this host does not have that address',
-  ENOTFOUND: 'this host does not have that address',
-};
 
 function introduce(options: ReturnType<typeof readOptions>, { exchange, url }: SimulatedServer): string[] {
   const pair =

@@ -48,7 +48,8 @@ export function listenError(listener: ListenerName, address: ListenAddress, caus
   return new ListenError(listener, address.text, code, problems[code] ?? `cannot be opened (${code})`, cause);
 }
 
-const problemsOf = (setting: string): Readonly<Record<string, string>> => ({
+/** Why a port cannot be had, by the code of the system; `setting` says which. */
+export const problemsOf = (setting: string): Readonly<Record<string, string>> => ({
   EADDRINUSE: `the address is in use by another process, perhaps another killswitchd; stop it, or set ${setting} to another port`,
   EADDRNOTAVAIL: `this host has no such address; set ${setting} to one it has`,
   EACCES: `ports below 1024 need privileges; set ${setting} to a higher port`,

@@ -224,7 +224,8 @@ test.each<[string[], RegExp]>([
 test('a port in use ends it with 69 and one message that has the address as it was given', async () => {
   const { host } = new URL((await run(['--listen', '[::1]:0'])).url);
   const { exits, errors, lines } = await run(['--listen', host]);
-  const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
-  const problem = `killswitchd exchange: cannot listen on ${host}: the port is already in use; ${advice}`;
+  const why =
+    'the address is in use by another process, perhaps another killswitchd; stop it, or set --listen to another port';
+  const problem = `killswitchd exchange: cannot listen on ${host}: ${why}`;
   expect([exits, lines, errors]).toEqual([[69], [], [problem]]);
 });
