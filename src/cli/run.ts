@@ -41,7 +41,6 @@ function reportLeft(left: readonly LeftArmed[], edge: Edge): ExitCode {
   return failed.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-/** The exit code after a stop, by the timers that it left armed. */
 type ExitCodeOf = (left: readonly LeftArmed[], daemon: Daemon) => number;
 
 /** A daemon from before its start to the end of the process. */

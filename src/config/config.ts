@@ -45,7 +45,6 @@ export interface Config extends Omit<Values, Replaced> {
   readonly notify: Values['notify'] & { readonly url: Secret | null; readonly pingUrl: Secret | null };
 }
 
-/** The markets of one shard, in the order given. */
 export const marketsOf = ({ index, count }: Values['shard'], markets: readonly MarketConfig[]) =>
   markets.filter(({ market }) => ownerOf(market, count) === index);
 

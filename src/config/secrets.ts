@@ -32,7 +32,6 @@ export function makeSecret(value: string, origin: Secret['origin']): Secret {
   });
 }
 
-/** The API key and its secret. */
 export interface Secrets {
   readonly apiKey: Secret;
   readonly apiSecret: Secret;

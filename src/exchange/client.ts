@@ -67,7 +67,6 @@ export interface Client {
 
 const TIMEOUT_MS = 10_000;
 
-/** The access token of the call, or of the client. */
 function tokenOf(call: OrderHistoryOptions, client: ClientOptions): string {
   if (call.accessToken !== undefined) return checkAccessToken(call.accessToken);
   let token: string | undefined;

@@ -139,7 +139,6 @@ function readStat(folder: string): ProcStat | null {
   }
 }
 
-/** Looks at a process through /proc, as Linux has it. */
 export const lookAtProc: LookAtProcess = (pid, done) => {
   const seen = readProc(pid);
   queueMicrotask(() => done(seen));
