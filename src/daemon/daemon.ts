@@ -54,13 +54,13 @@ export async function startDaemon(options: DaemonOptions) {
   const reloading = createReloading(parts);
   const bots = createBots(parts, reloading);
   const closeExchange = () => guard.close().then(() => embedded?.close());
-  const listeners = await openListeners(parts, reloading, bots).catch(async (error: unknown) => {
+  const { web, control } = await openListeners(parts, reloading, bots).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush();
     throw error;
   });
-  introduce(loaded, log, bases, listeners.web, lookAtChild !== undefined);
-  for (const address of listeners.control) operations.controlListening(address);
+  introduce(loaded, log, bases, web.addresses, lookAtChild !== undefined);
+  for (const address of control.addresses) operations.controlListening(address);
   if (supervision !== null) keeper.onTurn(supervision.turned);
   keeper.onWake(metrics.wokeUp);
   keeper.start();
@@ -71,8 +71,8 @@ export async function startDaemon(options: DaemonOptions) {
   return {
     log,
     keeper,
-    addresses: listeners.web,
-    controls: listeners.control,
+    addresses: web.addresses,
+    controls: control.addresses,
     child: bots.child,
     config: inForce.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
@@ -91,7 +91,8 @@ export async function startDaemon(options: DaemonOptions) {
       telemetry.levels.stop();
       const close = async () => {
         const told = supervision?.stopped(left);
-        await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
+        const closed = control.close().then(() => web.close());
+        await Promise.all([closed, closeExchange(), told, notifying.close()]);
         await log.flush();
       };
       await within(clock, CLOSE_MS, close());
@@ -272,12 +273,5 @@ async function openListeners(parts: Parts, reloading: Reloading, bots: Bots) {
     await web.close();
     throw error;
   });
-  return {
-    web: web.addresses,
-    control: control.addresses,
-    async close(): Promise<void> {
-      await control.close();
-      await web.close();
-    },
-  };
+  return { web, control };
 }
