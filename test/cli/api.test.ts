@@ -154,7 +154,7 @@ describe('api ends with 64, with --json in JSON too, and sends nothing', () => {
     [['withdrawPay', SENT, ...flags, '--yes'], /--amount-in: withdrawPay has no amount to be counted/],
     // Wrong arguments come before a missing --yes.
     [withOrder({ ...ORDER, side: 'Sell' }), /side is "Sell"; allowed: buy, sell; did you mean sell\?$/],
-    [[NEW, '[]', ...flags], /request is \[\]; allowed: an object with market,/],
+    [[NEW, '[]', ...flags], /request is an empty list; allowed: an object with market,/],
     [['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
   ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();
