@@ -176,8 +176,9 @@ describe('docs/http.md', () => {
   });
 
   it('names every field of the status document', () => {
-    const told = { events: [], cancellations: [], version: '1.2.3', startedAtWallMs: 0, now: clock.now() };
-    const { markets, ...status } = describeStatus({ snapshot: sampleSnapshot(), ...told, limit: 10 });
+    const lists = { recentEvents: () => [], cancellations: () => [] };
+    const told = { clock, snapshot: () => sampleSnapshot(), ...lists, version: '1.2.3', startedAtWallMs: 0 };
+    const { markets, ...status } = describeStatus(told, 10);
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);

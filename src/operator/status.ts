@@ -1,21 +1,17 @@
-import type { Instant } from '../core/time.ts';
 import { MARKET_STATES, type MarketPhase, type MarketSnapshot, type Snapshot } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
 import { createBreather } from '../util/pace.ts';
 import type { Cancellation } from './cancellations.ts';
 import { runsDown, urgencyOf } from './page-words.ts';
 
-/** The input of the status document. A market is read when its line is written. */
-export interface StatusInput {
-  readonly snapshot: Snapshot;
-  readonly events: readonly RecentEvent[];
-  readonly cancellations: readonly Cancellation[];
+/** What the status document is made of. A market is read when its line is written. */
+export interface StatusSources {
+  readonly clock: Clock;
+  readonly snapshot: () => Snapshot;
+  readonly recentEvents: () => readonly RecentEvent[];
+  readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
   readonly startedAtWallMs: number;
-  readonly now: Instant;
-  /** At most so many markets are shown, of those whose name, or whose bot's name, contains `find`. */
-  readonly limit: number;
-  readonly find?: string;
 }
 
 /** `/api/v1/status`, see docs/http.md: fields may be added, none is removed or changes. Seconds, and Unix seconds. */
@@ -52,17 +48,19 @@ function describeMarket(seen: MarketSnapshot) {
   };
 }
 
-/** All markets in a few figures, and those that are shown. Each is read once: its state is derived at every read. */
-function tally({ snapshot, cancellations, now, limit, find = '' }: StatusInput) {
-  const cancelled = new Set(cancellations.map(({ market }) => market));
-  const rows = snapshot.markets.map((seen) => {
-    const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
-    const firesBy = toSeconds(firesByWallMs);
-    const fallsBy = runsDown({ wanted, state, firesBy }, toSeconds(now.wallMs)) ? firesBy : null;
-    const urgency = urgencyOf(state, cancelled.has(market));
-    const sureMs = wanted ? (guaranteedMs ?? 0) : 0;
-    return { seen, market, bot, state, urgency, onStop, lapses, sureMs, fallsBy };
-  });
+/** What the figures are made of. Each market is read once: its state is derived at every read. */
+function readMarket(seen: MarketSnapshot, cancelled: ReadonlySet<string>, now: number) {
+  const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
+  const firesBy = toSeconds(firesByWallMs);
+  const fallsBy = runsDown({ wanted, state, firesBy }, now) ? firesBy : null;
+  const urgency = urgencyOf(state, cancelled.has(market));
+  const sureMs = wanted ? (guaranteedMs ?? 0) : 0;
+  return { seen, market, bot, state, urgency, onStop, lapses, sureMs, fallsBy };
+}
+type Row = ReturnType<typeof readMarket>;
+
+/** All markets in a few figures. */
+function figuresOf(rows: readonly Row[]) {
   const armed = rows.filter(({ sureMs }) => sureMs > 0);
   const [next] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
   const falling = rows.flatMap(({ market, fallsBy }) =>
@@ -70,29 +68,20 @@ function tally({ snapshot, cancellations, now, limit, find = '' }: StatusInput) 
   );
   const [first] = falling.sort((one, other) => one.firstBy - other.firstBy);
   const lastBy = falling.at(-1)?.firstBy ?? 0;
-  const runningDown = first === undefined ? null : { count: falling.length, ...first, lastBy };
-  const sought = find.toLowerCase();
-  const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
-  // In the order of the configuration where all fit; else the worst first.
-  if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
   return {
-    shown: found.slice(0, limit).map(({ seen }) => seen),
-    figures: {
-      whatAStopWouldDo: [...Map.groupBy(rows, ({ onStop }) => onStop)].map(([does, some]) => {
-        const markets = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
-        return { does, count: some.length, markets };
-      }),
-      matchingCount: found.length,
-      protectedCount: armed.length,
-      /** The protected market whose time is up first, also where it is not shown. */
-      nextExpiry: next === undefined ? null : describeExpiry(next.seen),
-      /** Of the timers that nobody renews: the first and the last to fire. */
-      runningDown,
-      marketsByState: Object.fromEntries(
-        MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
-      ) as Record<MarketPhase, number>,
-      lapseCount: rows.reduce((sum, { lapses }) => sum + lapses, 0),
-    },
+    whatAStopWouldDo: [...Map.groupBy(rows, ({ onStop }) => onStop)].map(([does, some]) => {
+      const markets = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
+      return { does, count: some.length, markets };
+    }),
+    protectedCount: armed.length,
+    /** The protected market whose time is up first, also where it is not shown. */
+    nextExpiry: next === undefined ? null : describeExpiry(next.seen),
+    /** Of the timers that nobody renews: the first and the last to fire. */
+    runningDown: first === undefined ? null : { count: falling.length, ...first, lastBy },
+    marketsByState: Object.fromEntries(
+      MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
+    ) as Record<MarketPhase, number>,
+    lapseCount: rows.reduce((sum, { lapses }) => sum + lapses, 0),
   };
 }
 
@@ -100,42 +89,51 @@ function describeExpiry({ market, timeoutMs, expiryWallMs }: MarketSnapshot) {
   return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs ?? 0) };
 }
 
-/** The document without its markets, and those that it shows. */
-function describeDaemon(input: StatusInput) {
-  const { snapshot, events, cancellations } = input;
-  const { markets, bases, bots, ...state } = snapshot;
-  const { shown, figures } = tally(input);
+/**
+ * The document without its markets, and those that it shows: at most `limit`, of those whose name, or whose bot's name,
+ * contains `find`. In the order of the configuration where all fit; else the worst first.
+ */
+function describeDaemon(sources: StatusSources, limit: number, find: string) {
+  const { markets, bases, bots, ...state } = sources.snapshot();
+  const cancellations = sources.cancellations();
+  const now = toSeconds(sources.clock.now().wallMs);
+  const cancelled = new Set(cancellations.map(({ market }) => market));
+  const rows = markets.map((seen) => readMarket(seen, cancelled, now));
+  const sought = find.toLowerCase();
+  const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
+  if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
   const head = {
     schemaVersion: 1 as const,
-    version: input.version,
-    startedAt: toSeconds(input.startedAtWallMs),
-    now: toSeconds(input.now.wallMs),
+    version: sources.version,
+    startedAt: toSeconds(sources.startedAtWallMs),
+    now,
     ...state,
     marketCount: markets.length,
-    ...figures,
+    matchingCount: found.length,
+    ...figuresOf(rows),
     cancellationCount: cancellations.length,
-    cancellations: cancellations.slice(0, input.limit).map(({ byWallMs, ...one }) => {
+    cancellations: cancellations.slice(0, limit).map(({ byWallMs, ...one }) => {
       return { ...one, by: toSeconds(byWallMs) };
     }),
     bases: bases.map(({ pingMs, ...base }) => ({ ...base, pingSeconds: toSeconds(pingMs) })),
     bots: bots.map(({ evidenceAgeMs, ttlMs, ...bot }) => {
       return { ...bot, evidenceAgeSeconds: toSeconds(evidenceAgeMs), ttlSeconds: toSeconds(ttlMs) };
     }),
-    events: events.map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
+    events: sources.recentEvents().map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
   };
-  return { head, shown };
+  return { head, shown: found.slice(0, limit).map(({ seen }) => seen) };
 }
 
-export function describeStatus(input: StatusInput) {
-  const { head, shown } = describeDaemon(input);
+export function describeStatus(sources: StatusSources, limit: number, find = '') {
+  const { head, shown } = describeDaemon(sources, limit, find);
   return { ...head, markets: shown.map(describeMarket) };
 }
 
 /** The status document as JSON, which is made in pieces: the event loop is given back between them. */
-export async function renderStatus(input: StatusInput, clock: Clock): Promise<Buffer> {
-  const { head, shown } = describeDaemon(input);
+export async function renderStatus(sources: StatusSources, limit: number, find = ''): Promise<Buffer> {
+  const { head, shown } = describeDaemon(sources, limit, find);
   const pieces = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"markets":[`)];
-  const breathe = createBreather(clock);
+  const breathe = createBreather(sources.clock);
   for (let first = 0; first < shown.length; first += BATCH_MARKETS) {
     const batch = shown.slice(first, first + BATCH_MARKETS).map(describeMarket);
     pieces.push(Buffer.from(`${first === 0 ? '' : ','}${JSON.stringify(batch).slice(1, -1)}`));

@@ -3,25 +3,20 @@ import type { ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock, RecentEvent } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import { createBreather, within } from '../util/pace.ts';
 import { isLoopback } from '../util/text.ts';
-import type { Cancellation } from './cancellations.ts';
 import { describeMistake, queriedWith } from './control-routes.ts';
 import { ControlRefusal } from './control-sources.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
 import { countAhead, EVERY_HEADER, type ListenOptions, openAll, SERVER } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createSender, oneAtATime, onOver, shareWhileFresh } from './share.ts';
-import { describeStatus, renderStatus, type StatusInput } from './status.ts';
+import { describeStatus, renderStatus, type StatusSources } from './status.ts';
 
-interface WebOptions extends ListenOptions {
-  readonly snapshot: () => Snapshot;
+interface WebOptions extends ListenOptions, Omit<StatusSources, 'startedAtWallMs'> {
   /** Builds their page without holding the event loop; in OpenMetrics with `open`. */
   readonly metrics: { render(snapshot: Snapshot, open: boolean): Promise<Buffer> };
-  readonly recentEvents: () => readonly RecentEvent[];
-  readonly cancellations: () => readonly Cancellation[];
-  readonly version: string;
 }
 
 /** Serves status page, metrics and health at all addresses, which are those of TCP. */
@@ -90,21 +85,10 @@ const OPENMETRICS = 'application/openmetrics-text';
 export type Pages = ReturnType<typeof createPages>;
 
 /** Every body that the routes can answer with, built once for all listeners and all who ask at the same time. */
-function createPages(sources: WebOptions) {
-  const { clock, metrics, version } = sources;
-  const startedAtWallMs = clock.now().wallMs;
-  const input = (limit: number, find = ''): StatusInput => ({
-    snapshot: sources.snapshot(),
-    events: sources.recentEvents(),
-    cancellations: sources.cancellations(),
-    version,
-    startedAtWallMs,
-    now: clock.now(),
-    limit,
-    find,
-  });
-  const statusOf = (limit: number, find?: string) => renderStatus(input(limit, find), clock);
-  const lastStatus = () => statusOf(PAGE_MARKETS);
+function createPages(options: WebOptions) {
+  const { clock, metrics } = options;
+  const sources = { ...options, startedAtWallMs: clock.now().wallMs };
+  const lastStatus = () => renderStatus(sources, PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
   const snapshot = shareWhileFresh(clock, sources.snapshot);
   return {
@@ -115,10 +99,10 @@ function createPages(sources: WebOptions) {
     },
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), true)),
-    status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
+    status: shareWhileFresh(clock, () => renderStatus(sources, Number.POSITIVE_INFINITY)),
     briefStatus,
-    foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
-    page: shareWhileFresh(clock, () => Buffer.from(renderPage(describeStatus(input(PAGE_MARKETS))))),
+    foundStatus: oneAtATime(clock, (find: string) => renderStatus(sources, PAGE_MARKETS, find)),
+    page: shareWhileFresh(clock, () => Buffer.from(renderPage(describeStatus(sources, PAGE_MARKETS)))),
     events: createEventStream(clock, briefStatus, lastStatus),
     send: createSender(clock, TOO_MANY),
   };

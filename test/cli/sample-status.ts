@@ -1,3 +1,4 @@
+import { createSystemClock } from '../../src/clock.ts';
 import type { MarketSnapshot, Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
@@ -12,15 +13,15 @@ export function statusOf(
   cancellations: readonly Cancellation[] = [],
 ): StatusDocument {
   const snapshot = sampleSnapshot({ ...changes, markets: markets.map((market) => sampleMarket(market)) });
-  return describeStatus({
-    snapshot,
-    events: [],
-    cancellations,
+  const sources = {
+    clock: { ...createSystemClock(), now: () => ({ monoMs: 0, bootMs: 0, wallMs: NOW_MS }) },
+    snapshot: () => snapshot,
+    recentEvents: () => [],
+    cancellations: () => cancellations,
     version: '1.2.3',
     startedAtWallMs: NOW_MS - 7_500_000,
-    now: { monoMs: 0, bootMs: 0, wallMs: NOW_MS },
-    limit: Number.POSITIVE_INFINITY,
-  });
+  };
+  return describeStatus(sources, Number.POSITIVE_INFINITY);
 }
 
 /** Unix milliseconds so long after the moment of the document. */

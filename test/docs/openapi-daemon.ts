@@ -1,7 +1,8 @@
 import fastify, { type FastifyInstance } from 'fastify';
+import { createSystemClock } from '../../src/clock.ts';
 import { createRoutes } from '../../src/operator/control-routes.ts';
 import { ControlRefusal, REFUSALS } from '../../src/operator/control-sources.ts';
-import { describeStatus } from '../../src/operator/status.ts';
+import { describeStatus, type StatusSources } from '../../src/operator/status.ts';
 import { addRoutes, type Pages } from '../../src/operator/web.ts';
 import { createSpy } from '../operator/control-fixture.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
@@ -60,16 +61,15 @@ const parameterOf = ([name, { description, ...schema }]: [string, Schema]) => {
 
 /** The status document has no schema in the code: its fields and their types are read off one. */
 function statusSchema(): Schema {
-  const input = {
-    snapshot: sampleSnapshot(),
-    events: [{ atWallMs: 0, level: 'info', event: 'armed', market: null, text: '' }],
-    cancellations: [{ market: '', certainty: 'certain', why: 'unrenewed', byWallMs: 0, count: 1 }],
+  const sources: StatusSources = {
+    clock: createSystemClock(),
+    snapshot: () => sampleSnapshot(),
+    recentEvents: () => [{ atWallMs: 0, level: 'info', event: 'armed', market: null, text: '' }],
+    cancellations: () => [{ market: '', certainty: 'certain', why: 'unrenewed', byWallMs: 0, count: 1 }],
     version: '',
     startedAtWallMs: 0,
-    now: { monoMs: 0, bootMs: 0, wallMs: 0 },
-    limit: 1,
-  } as unknown as Parameters<typeof describeStatus>[0];
-  return schemaOf(JSON.parse(JSON.stringify(describeStatus(input))));
+  };
+  return schemaOf(JSON.parse(JSON.stringify(describeStatus(sources, 1))));
 }
 
 function schemaOf(value: unknown): Schema {

@@ -28,9 +28,18 @@ function documentOf(
   changes: Partial<Snapshot> = {},
   { events = [], cancellations = [], version = '1.2.3', find = '' }: Made = {},
 ): StatusDocument {
-  const now = { ...createSystemClock().now(), wallMs: NOW * 1000 };
-  const input = { snapshot: sampleSnapshot(changes), events, cancellations, version, now };
-  return describeStatus({ ...input, startedAtWallMs: 1_795_000_000_000, limit: 200, find });
+  return describeStatus(
+    {
+      clock: { ...createSystemClock(), now: () => ({ monoMs: 0, bootMs: 0, wallMs: NOW * 1000 }) },
+      snapshot: () => sampleSnapshot(changes),
+      recentEvents: () => events,
+      cancellations: () => cancellations,
+      version,
+      startedAtWallMs: 1_795_000_000_000,
+    },
+    200,
+    find,
+  );
 }
 
 const look = (changes: Partial<Snapshot>, made?: Made, at: Partial<Look> = {}) => {
