@@ -4,7 +4,7 @@ import { createBreather } from '../util/pace.ts';
 import type { Cancellation } from './cancellations.ts';
 import { runsDown, urgencyOf } from './page-words.ts';
 
-/** What the status document is made of. A market is read when its line is written. */
+/** What the status document is made of. */
 export interface StatusSources {
   readonly clock: Clock;
   readonly snapshot: () => Snapshot;
@@ -48,40 +48,32 @@ function describeMarket(seen: MarketSnapshot) {
   };
 }
 
-/** What the figures are made of. Each market is read once: its state is derived at every read. */
-function readMarket(seen: MarketSnapshot, cancelled: ReadonlySet<string>, now: number) {
-  const { market, bot, state, onStop, wanted, lapses, guaranteedMs, firesByWallMs } = seen;
-  const firesBy = toSeconds(firesByWallMs);
-  const fallsBy = runsDown({ wanted, state, firesBy }, now) ? firesBy : null;
-  const urgency = urgencyOf(state, cancelled.has(market));
-  const sureMs = wanted ? (guaranteedMs ?? 0) : 0;
-  return { seen, market, bot, state, urgency, onStop, lapses, sureMs, fallsBy };
-}
-type Row = ReturnType<typeof readMarket>;
-
 /** All markets in a few figures. */
-function figuresOf(rows: readonly Row[]) {
-  const armed = rows.filter(({ sureMs }) => sureMs > 0);
-  const [next] = armed.toSorted((one, other) => one.sureMs - other.sureMs);
-  const falling = rows.flatMap(({ market, fallsBy }) =>
-    fallsBy === null ? [] : { market, firstBy: fallsBy },
-  );
+function figuresOf(markets: Snapshot['markets'], now: number) {
+  const sureMs = ({ wanted, guaranteedMs }: MarketSnapshot) => (wanted ? (guaranteedMs ?? 0) : 0);
+  const armed = markets.filter((market) => sureMs(market) > 0);
+  const [next] = armed.toSorted((one, other) => sureMs(one) - sureMs(other));
+  const falling = markets.flatMap(({ market, state, wanted, firesByWallMs }) => {
+    const firesBy = toSeconds(firesByWallMs);
+    const falls = firesBy !== null && runsDown({ wanted, state, firesBy }, now);
+    return falls ? { market, firstBy: firesBy } : [];
+  });
   const [first] = falling.sort((one, other) => one.firstBy - other.firstBy);
   const lastBy = falling.at(-1)?.firstBy ?? 0;
   return {
-    whatAStopWouldDo: [...Map.groupBy(rows, ({ onStop }) => onStop)].map(([does, some]) => {
-      const markets = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
-      return { does, count: some.length, markets };
+    whatAStopWouldDo: [...Map.groupBy(markets, ({ onStop }) => onStop)].map(([does, some]) => {
+      const named = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
+      return { does, count: some.length, markets: named };
     }),
     protectedCount: armed.length,
     /** The protected market whose time is up first, also where it is not shown. */
-    nextExpiry: next === undefined ? null : describeExpiry(next.seen),
+    nextExpiry: next === undefined ? null : describeExpiry(next),
     /** Of the timers that nobody renews: the first and the last to fire. */
     runningDown: first === undefined ? null : { count: falling.length, ...first, lastBy },
     marketsByState: Object.fromEntries(
-      MARKET_STATES.map((state) => [state, rows.filter((row) => row.state === state).length]),
+      MARKET_STATES.map((state) => [state, markets.filter((market) => market.state === state).length]),
     ) as Record<MarketPhase, number>,
-    lapseCount: rows.reduce((sum, { lapses }) => sum + lapses, 0),
+    lapseCount: markets.reduce((sum, { lapses }) => sum + lapses, 0),
   };
 }
 
@@ -98,10 +90,10 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
   const cancellations = sources.cancellations();
   const now = toSeconds(sources.clock.now().wallMs);
   const cancelled = new Set(cancellations.map(({ market }) => market));
-  const rows = markets.map((seen) => readMarket(seen, cancelled, now));
   const sought = find.toLowerCase();
-  const found = rows.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
-  if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
+  const found = markets.filter(({ market, bot }) => `${market} ${bot}`.toLowerCase().includes(sought));
+  const byUrgency = Map.groupBy(found, ({ state, market }) => urgencyOf(state, cancelled.has(market)));
+  const worstFirst = [...byUrgency].toSorted(([one], [other]) => one - other).flatMap(([, some]) => some);
   const head = {
     schemaVersion: 1 as const,
     version: sources.version,
@@ -110,7 +102,7 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
     ...state,
     marketCount: markets.length,
     matchingCount: found.length,
-    ...figuresOf(rows),
+    ...figuresOf(markets, now),
     cancellationCount: cancellations.length,
     cancellations: cancellations.slice(0, limit).map(({ byWallMs, ...one }) => {
       return { ...one, by: toSeconds(byWallMs) };
@@ -121,7 +113,7 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
     }),
     events: sources.recentEvents().map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
   };
-  return { head, shown: found.slice(0, limit).map(({ seen }) => seen) };
+  return { head, shown: (found.length > limit ? worstFirst : found).slice(0, limit) };
 }
 
 export function describeStatus(sources: StatusSources, limit: number, find = '') {
