@@ -14,7 +14,6 @@ export const PATHS = {
   hashrate: '/api/v4/mining/hashrate',
   newAddress: '/api/v4/main-account/create-new-address',
   miningPool: '/api/v4/public/mining-pool',
-  ping: '/api/v4/public/ping',
 } as const;
 
 export const START_MS = 1_700_000_000_000;
