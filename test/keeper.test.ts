@@ -62,18 +62,6 @@ test('what happens while effects are carried out never enters the core twice, is
   expect(Math.max(...depths)).toBe(1);
 });
 
-test('a request that is given up is given up at the port, and its outcome is taken from there', () => {
-  const { keeper, calls, run, notices } = createStage();
-  const failed = () => notices.filter(({ kind }) => kind === 'attempt-failed');
-  keeper.start();
-  run(9990);
-  expect(calls[0]?.aborted).toBe(false);
-  run(20);
-  expect([calls[0]?.aborted, failed()]).toEqual([true, []]);
-  calls[0]?.settle({ kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true });
-  expect(failed()).toMatchObject([{ reason: 'timeout' }]);
-});
-
 test('pings go to every address with their time-out, and their outcome reaches the snapshot', () => {
   const { keeper, pings } = createStage({ bases: ['https://one.example', 'https://two.example'] });
   keeper.start();
@@ -86,32 +74,24 @@ test('pings go to every address with their time-out, and their outcome reaches t
   ]);
 });
 
-describe('the stop', () => {
-  test('that is asked for twice is one stop, resolves with what is left, and then hears nothing any more', async () => {
-    const { keeper, calls, pings, notices, run, timeline } = armed();
-    const first = keeper.stop('delete', 'SIGTERM');
-    const second = keeper.stop('keep', 'SIGINT');
-    expect(calls.slice(1).map(({ request }) => request.timeoutSeconds)).toEqual([null]);
-    calls[1]?.settle({ kind: 'deleted' });
-    await expect(Promise.all([first, second])).resolves.toEqual([[], []]);
-    await expect(keeper.stop('delete', 'again')).resolves.toEqual([]);
-    expect(keeper.snapshot().phase).toBe('stopped');
-    const stops = notices.filter(({ kind }) => kind.startsWith('stop')).map(({ kind }) => kind);
-    expect(stops).toEqual(['stopping', 'stopped']);
-    const { length } = notices;
-    run(60_000);
-    pings[0]?.settle({ ok: true, latencyMs: 5 });
-    keeper.hear('bot', 'beat', 0);
-    keeper.credentialsChanged();
-    run(60_000);
-    expect([notices.length, calls.length, timeline.next()]).toEqual([length, 2, false]);
-  });
-
-  test('before the start has nothing to do', async () => {
-    const { keeper, calls } = createStage();
-    await expect(keeper.stop('delete', 'SIGTERM')).resolves.toEqual([]);
-    expect(calls).toEqual([]);
-  });
+test('the stop that is asked for twice is one stop, resolves with what is left, and then hears nothing any more', async () => {
+  const { keeper, calls, pings, notices, run, timeline } = armed();
+  const first = keeper.stop('delete', 'SIGTERM');
+  const second = keeper.stop('keep', 'SIGINT');
+  expect(calls.slice(1).map(({ request }) => request.timeoutSeconds)).toEqual([null]);
+  calls[1]?.settle({ kind: 'deleted' });
+  await expect(Promise.all([first, second])).resolves.toEqual([[], []]);
+  await expect(keeper.stop('delete', 'again')).resolves.toEqual([]);
+  expect(keeper.snapshot().phase).toBe('stopped');
+  const stops = notices.filter(({ kind }) => kind.startsWith('stop')).map(({ kind }) => kind);
+  expect(stops).toEqual(['stopping', 'stopped']);
+  const { length } = notices;
+  run(60_000);
+  pings[0]?.settle({ ok: true, latencyMs: 5 });
+  keeper.hear('bot', 'beat', 0);
+  keeper.credentialsChanged();
+  run(60_000);
+  expect([notices.length, calls.length, timeline.next()]).toEqual([length, 2, false]);
 });
 
 test('the snapshot says whether the loop turns, not after five seconds without a step, and counts the guarantee down', () => {

@@ -118,15 +118,6 @@ describe('a service manager is told', () => {
     expect(heard.at(-1)?.status).toMatch(/^THE EXCHANGE REFUSES THE API KEY: /);
   });
 
-  test('that the configuration is read again and when that is over', () => {
-    const { answer, heard, supervision } = start();
-    answer(600);
-    heard.splice(0);
-    supervision.reloading();
-    supervision.reloaded();
-    expect(heard.map(({ lines }) => lines)).toEqual([['RELOADING=1', 'MONOTONIC_USEC=42'], ['READY=1']]);
-  });
-
   test.each([
     ['delete', 'CONFIRMED DELETED'],
     ['handoff', 'RENEWED ONCE MORE'],
