@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/simulator/faults.ts';
 import { beginGuard, guard, stageFor } from './harness.ts';
 import { serve } from './http-server.ts';
 import { eventually, sleep } from './program.ts';
-import { firstRenewalsAfter, longestGapDuring, ofKind } from './simulated-exchange.ts';
+import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
 const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
 
@@ -77,38 +76,6 @@ describe.concurrent('where nonces have a window, a gateway that gives every answ
   });
 });
 
-const SICK = Array.from({ length: 15 }, (_, index) => `SICK${index}_USDT`);
-const TROUBLES: readonly Fault[] = [
-  { kind: 'hang', mode: 'drop' },
-  { kind: 'latency', ms: 1000 },
-  { kind: 'stale-nonce' },
-  { kind: 'forbidden' },
-  { kind: 'status', status: 500 },
-  { kind: 'reset', when: 'before' },
-  { kind: 'garbage' },
-  { kind: 'cut-off' },
-  { kind: 'unacknowledged' },
-];
-
-// Nonces rise: requests go one after the other, and each sick one may hold up the rest.
-test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
-  timeout: 60_000,
-}, async (context) => {
-  const { exchange, daemon } = await guard(context, { markets: [...SICK, 'WELL_USDT'], timeoutSeconds: 5 });
-  const faults = SICK.map((market, index) => ({
-    ...TROUBLES[index % TROUBLES.length],
-    match: { operation: 'kill-switch', market },
-  }));
-  await exchange.addFaults(...(faults as Fault[]));
-  expect(await longestGapDuring(exchange, ['WELL_USDT'], () => sleep(12_000))).toBeLessThanOrEqual(2500);
-  expect(ofKind(await exchange.events(), 'timer-fired', 'WELL_USDT')).toEqual([]);
-  expect(await daemon.metric('killswitch_renewal_failures_total', { market: 'WELL_USDT' })).toBe(0);
-
-  await exchange.clearFaults();
-  // The one that hung.
-  await firstRenewalsAfter(exchange, ['SICK0_USDT'], await exchange.nowMs());
-});
-
 test.concurrent.for(['increasing', 'window'])(
   'a market that is never answered keeps the only connection from no other one (nonce: %s)',
   {
@@ -128,22 +95,6 @@ test.concurrent.for(['increasing', 'window'])(
     expect(await longestGapDuring(exchange, ['WELL_USDT'], () => sleep(12_000))).toBeLessThanOrEqual(2500);
   },
 );
-
-test('nothing fires in an outage of 6.5 s that uses up a small budget, with timers of 10 s', {
-  timeout: 60_000,
-}, async (context) => {
-  const markets = marketsOf(8);
-  // 100 requests in 10 s, of which eight renewals a second need 80.
-  const config = { exchange: { nonce: 'window', budgetShare: 0.01 } };
-  const { exchange } = await guard(context, { markets, timeoutSeconds: 10, config });
-  await sleep(12_000);
-  // No answer comes, and no connection is closed when the exchange is back.
-  await exchange.addFaults({ kind: 'latency', ms: 60_000 });
-  await sleep(6500);
-  await exchange.clearFaults();
-  await sleep(6000);
-  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-});
 
 test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,

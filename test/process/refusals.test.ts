@@ -1,83 +1,50 @@
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { send, signed } from '../simulator/raw-client.ts';
 import { asker } from './control.ts';
-import { beginGuard, guard, stageFor } from './harness.ts';
-import { endBy, eventually, said, sleep } from './program.ts';
-import { DEMO, deletedIn, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
+import { guard, stageFor } from './harness.ts';
+import { endBy, eventually, sleep } from './program.ts';
+import { DEMO, firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 const HOUR_MS = 3_600_000;
 const UNAUTHORISED = { kind: 'unauthorised' } as const;
 
-describe.concurrent('an exchange that refuses everything and is well again', { timeout: 60_000 }, () => {
-  // The other refusals: `test/exchange/classify.test.ts` and `test/scenario/outage.test.ts`.
-  test('after 5 s, by the refusal of a market, fires nothing; after 1 s at a stop does not end it: every timer is deleted', async (context) => {
-    const config = { shutdown: { budgetSeconds: 8 } };
-    const { exchange, daemon } = await guard(context, { markets: MARKETS, timeoutSeconds: 15, config });
-    const errors = { market: ['Market is not available.'] };
-    await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, errors });
-    await sleep(5000);
-    await exchange.clearFaults();
-    await firstRenewalsAfter(exchange, MARKETS, await exchange.nowMs());
-    await exchange.addFaults(UNAUTHORISED);
-    daemon.signal('SIGTERM');
-    await sleep(1000);
-    await exchange.clearFaults();
-    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
-    expect(await deletedIn(exchange)).toEqual(MARKETS);
-    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-  });
-
-  // The two addresses are those of two exchanges here, which the daemon cannot know.
-  test('costs nothing at all where another address of the account is well', async (context) => {
-    const stage = stageFor(context);
-    const [first, other] = [await stage.exchange(), await stage.exchange()];
-    const markets = MARKETS.map((market) => ({ market, timeoutSeconds: 5 }));
-    const config = { exchange: { baseUrls: [first.url, other.url], sameAccount: true } };
-    const daemon = await stage.daemon({ exchange: first.url, markets, config });
-    await daemon.ready();
-    await first.addFaults(UNAUTHORISED);
-    const fired = await first.event('timer-fired', 10_000);
-    const armed = ofKind(await other.events(), 'timer-armed');
-    expect(armed.map(({ market }) => market).toSorted()).toEqual(MARKETS);
-    expect(Math.max(...armed.map(({ atMs }) => atMs))).toBeLessThan(fired.atMs);
-    await sleep(7000);
-    expect(ofKind(await other.events(), 'timer-fired')).toEqual([]);
-  });
+// The two addresses are those of two exchanges here, which the daemon cannot know.
+test.concurrent('an exchange that refuses everything costs nothing where another address of the account is well', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const [first, other] = [await stage.exchange(), await stage.exchange()];
+  const markets = MARKETS.map((market) => ({ market, timeoutSeconds: 5 }));
+  const config = { exchange: { baseUrls: [first.url, other.url], sameAccount: true } };
+  const daemon = await stage.daemon({ exchange: first.url, markets, config });
+  await daemon.ready();
+  await first.addFaults(UNAUTHORISED);
+  const fired = await first.event('timer-fired', 10_000);
+  const armed = ofKind(await other.events(), 'timer-armed');
+  expect(armed.map(({ market }) => market).toSorted()).toEqual(MARKETS);
+  expect(Math.max(...armed.map(({ atMs }) => atMs))).toBeLessThan(fired.atMs);
+  await sleep(7000);
+  expect(ofKind(await other.events(), 'timer-fired')).toEqual([]);
 });
 
-describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
-  // With rising nonces, each request waits for the one before in any case.
-  test('leaves the daemon up and not ready, and is shown once a minute at most', async (context) => {
-    const config = { exchange: { nonce: 'window' } };
-    const guarding = { markets: MARKETS, config, secret: 'not-the-secret' };
-    const { exchange, daemon } = await beginGuard(context, guarding);
-    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
-    await sleep(5000);
-    expect(ofKind(await exchange.events(), 'request-refused')).toHaveLength(1);
-    expect((await daemon.get('/readyz')).status).toBe(503);
-    expect((await daemon.get('/livez')).status).toBe(200);
-    expect(await daemon.metric('killswitch_authorised')).toBe(0);
-    expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
-    expect(await endBy(daemon)).toBe(0);
-  });
-
-  test('because it was changed is read again from its file within seconds, and everything is armed without a restart', async (context) => {
-    const { stage, exchange, daemon } = await guard(context, { markets: MARKETS });
-    await exchange.addFaults(UNAUTHORISED);
-    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
-    await exchange.end();
-    const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: 'the-next-secret' });
-    const writtenMs = Date.now();
-    writeFileSync(daemon.secretFile, 'the-next-secret\n');
-    const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);
-    expect(Date.parse(read.time) - writtenMs).toBeLessThan(2500);
-    await firstRenewalsAfter(changed, MARKETS, 0);
-    expect(daemon.logged('secrets-changed')).toHaveLength(1);
-    expect(daemon.stdout()).not.toContain('the-next-secret');
-  });
+test.concurrent('a key that the exchange refuses because it was changed is read again from its file within seconds, and everything is armed without a restart', {
+  timeout: 60_000,
+}, async (context) => {
+  const { stage, exchange, daemon } = await guard(context, { markets: MARKETS });
+  await exchange.addFaults(UNAUTHORISED);
+  await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0]);
+  await exchange.end();
+  const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: 'the-next-secret' });
+  const writtenMs = Date.now();
+  writeFileSync(daemon.secretFile, 'the-next-secret\n');
+  const read = await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0]);
+  expect(Date.parse(read.time) - writtenMs).toBeLessThan(2500);
+  await firstRenewalsAfter(changed, MARKETS, 0);
+  expect(daemon.logged('secrets-changed')).toHaveLength(1);
+  expect(daemon.stdout()).not.toContain('the-next-secret');
 });
 
 test.concurrent('a reload puts the key of its files in force, also where that is the one of before, and another one was read while it was refused', {

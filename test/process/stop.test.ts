@@ -122,19 +122,6 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
     },
   );
 
-  test('during an attempt that outlasts its budget renews nothing after the delete', async (context) => {
-    const { exchange, daemon } = await guard(context, { config: { shutdown: { budgetSeconds: 5 } } });
-    const match = { operation: 'kill-switch' };
-    await exchange.addFaults({ kind: 'latency', ms: 7000, count: 1, match });
-    await exchange.event('fault-applied', 5000);
-    expect(await endBy(daemon)).toBe(0);
-    // The attempt that was given up is carried out only now.
-    await exchange.event('request-refused', 10_000, ({ status }) => status === 429);
-    expect(await deletedIn(exchange)).toEqual(MARKETS);
-    const events = await exchange.events();
-    expect(MARKETS.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
-  });
-
   test.for([
     ['beat', ['gone', 'killed', 'lives']],
     ['file', ['killed', 'lives']],
@@ -175,17 +162,6 @@ describe.concurrent('a stop', { timeout: 60_000 }, () => {
       for (const market of others) expect(daemon.stderr()).not.toContain(market);
     },
   );
-
-  test('while its bot lives waits for a sign of it, deletes every timer, and ends with 0', async (context) => {
-    const file = join(stageFor(context).directory, 'bot.alive');
-    startProcess(context, process.execPath, ['test/process/bot.ts', 'file', file]);
-    const liveness = { mode: 'file', file, ttlSeconds: 15 };
-    const { exchange, daemon } = await guard(context, { timeoutSeconds: 6, config: { liveness } });
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
-    expect(await deletedIn(exchange)).toEqual(MARKETS);
-    expect(ofKind(await exchange.events(), 'order-cancelled')).toEqual([]);
-  });
 
   test('answers a goodbye when the exchange has deleted the timers of its bot', async (context) => {
     const config = { liveness: { mode: 'beat', ttlSeconds: 60 } };
