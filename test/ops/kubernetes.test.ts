@@ -268,14 +268,6 @@ describe('the fleet', () => {
   });
 });
 
-it('the trial is the sidecar with an exchange that starts before it, and the only secret that stands in a file', () => {
-  const pod = podIn('trial');
-  const [exchange, ...others] = pod.initContainers ?? [];
-  expect([exchange?.name, exchange?.restartPolicy]).toEqual(['exchange', 'Always']);
-  expect({ ...pod, initContainers: others }).toEqual(podIn('sidecar'));
-  expect(configOf('trial').exchange.baseUrls).toContain(`http://${exchange?.args?.at(-1)}`);
-});
-
 describe('the component', () => {
   /** Renders manifests of somebody else with the component. */
   const renderWithComponent = (resource: object): Manifest[] => {
