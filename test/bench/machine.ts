@@ -25,7 +25,8 @@ export function machineFacts(): Readonly<Record<string, string>> {
   };
 }
 
-function readProc(path: string): string {
+/** Nothing where it cannot be read, as of a process that has ended. */
+export function readProc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, 'utf8');
   } catch {

@@ -1,14 +1,12 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { expect, onTestFinished } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { createSystemClock } from '../../src/clock.ts';
 import { folderFor } from '../liveness/started.ts';
+import { type Heard, open } from '../process/http-server.ts';
 
 type Signal = Parameters<Edge['onSignal']>[0];
 
@@ -22,10 +20,7 @@ export function fileWith(text: string, name = 'file'): string {
 }
 
 /** What a daemon was asked. */
-export interface Asked {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
+export interface Asked extends Omit<Heard, 'body'> {
   readonly body: unknown;
 }
 
@@ -40,10 +35,9 @@ export async function daemonAt(
   answer: (asked: Asked) => Reply,
 ) {
   const asked: Asked[] = [];
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await text(request);
-    const { method = '', url: path = '', headers } = request;
-    const one = { method, path, headers, body: body === '' ? null : (JSON.parse(body) as unknown) };
+  const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
+  const serve = ({ body, ...heard }: Heard, response: ServerResponse): void => {
+    const one = { ...heard, body: body === '' ? null : (JSON.parse(body) as unknown) };
     asked.push(one);
     const reply = answer(one);
     if (typeof reply === 'function') return reply(response);
@@ -51,19 +45,9 @@ export async function daemonAt(
     response.writeHead(reply.status ?? 200, { 'content-type': type });
     response.end(reply.text ?? `${JSON.stringify(reply.json)}\n`);
   };
-  const server = createServer((request, response) => void serve(request, response));
-  const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
-  if (socket === null) server.listen(0, '127.0.0.1');
-  else server.listen(socket);
-  await once(server, 'listening');
-  const close = async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
-  };
-  onTestFinished(close);
+  const { at, close } = await open({ onTestFinished }, serve, socket);
   /** As `--control` takes it. */
-  const address = socket === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${socket}`;
+  const address = socket === null ? at : `unix:${at}`;
   return { address, asked, close };
 }
 

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { readProc } from '../bench/machine.ts';
 import { startProcess, until } from '../liveness/started.ts';
 import type { Scope } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
@@ -116,14 +117,6 @@ function startContainer(scope: Scope, inside: string, options: ContainerOptions)
         }),
       ]),
   };
-}
-
-function readProc(path: string): string {
-  try {
-    return readFileSync(`/proc/${path}`, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** 0 where there is none. */

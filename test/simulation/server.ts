@@ -1,7 +1,7 @@
-import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import { KILL_SWITCH, signedText } from '../simulator/raw-client.ts';
 import type { Sent } from './court.ts';
 import type { Plan } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
@@ -97,8 +97,6 @@ function createExchange(plan: Plan): SimulatedExchange {
   });
 }
 
-const PATH = '/api/v4/order/kill-switch';
-
 /** Changes timers behind the daemons' backs, by the same API that they use. */
 function createActor(exchange: SimulatedExchange) {
   const { key, secret } = keyOf(ACTOR);
@@ -107,14 +105,7 @@ function createActor(exchange: SimulatedExchange) {
   return (market: string, timeoutSeconds: number | null, nowMs: number): void => {
     nonce += 1;
     const timeout = timeoutSeconds === null ? null : String(timeoutSeconds);
-    const body = JSON.stringify({ request: PATH, nonce: String(nonce), market, timeout, types: null });
-    const payload = encodePayload(body);
-    const headers = {
-      'content-type': 'application/json',
-      'x-txc-apikey': key,
-      'x-txc-payload': payload,
-      'x-txc-signature': signPayload(payload, secret),
-    };
-    exchange.handle({ method: 'POST', path: PATH, headers, body }, nowMs);
+    const body = JSON.stringify({ request: KILL_SWITCH, nonce: String(nonce), market, timeout, types: null });
+    exchange.handle(signedText(body, { key, secret }), nowMs);
   };
 }
