@@ -1,58 +1,32 @@
-import { posix } from 'node:path';
-
-const BELOW = ['core', 'util', 'ports.ts'] as const;
-const FOLDERS = ['config', 'exchange', 'liveness', 'operator', 'telemetry', 'simulator'] as const;
-const MOST = [...BELOW, ...FOLDERS, 'clock.ts', 'keeper.ts', 'other.ts', 'library', 'daemon'] as const;
-
-/** What each file of `src` may import, as the design has it; a folder stands for itself by the file `a.ts`. */
-const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  'src/core/a.ts': ['core'],
-  'src/util/a.ts': ['util'],
-  'src/ports.ts': ['core'],
-  'src/clock.ts': BELOW,
-  'src/keeper.ts': ['core', 'ports.ts'],
-  'src/beside.ts': BELOW,
-  ...Object.fromEntries(FOLDERS.map((folder) => [`src/${folder}/a.ts`, [...BELOW, folder]])),
-  'src/simulator/a.ts': [...BELOW, 'simulator', 'exchange/sign.ts'],
-  // What programs of other people get to see.
-  'src/library/a.ts': [...BELOW, 'library', 'exchange', 'simulator', 'clock.ts'],
-  'src/daemon/a.ts': MOST,
-  'src/cli/a.ts': [...MOST, 'cli'],
-  'src/main.ts': [...MOST, 'cli'],
-};
-export const IMPORTERS: readonly string[] = Object.keys(KNOWN);
-
-/** Another file of each of them, and one that the simulator may know. */
-const TARGETS: readonly string[] = [
-  ...IMPORTERS.map((path) => path.replace('/a.ts', '/b.ts').replace('beside', 'other')),
-  'src/exchange/sign.ts',
-];
-
-const mayImport = (importer: string, target: string): boolean =>
-  KNOWN[importer]?.some((known) => `${target}/`.startsWith(`src/${known}/`)) ?? false;
-
-/** Ways to write an import that a pattern could miss; each leads out of what a folder, or a file beside, may know. */
-const DETOURS_OF_FOLDER: readonly string[] = [
-  './../daemon/b.ts',
-  './deeper/../../daemon/b.ts',
-  '../core/../daemon/b.ts',
-  '../../src/daemon/b.ts',
-  '../../package.json',
-];
-const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon/b.ts', '../src/daemon/b.ts', '../package.json'];
+/** What a file of each ring may import, and after the bar what it must not: what stands above or beside it. */
+const RINGS: ReadonlyMap<string, readonly string[]> = new Map(
+  `
+src/core/a.ts ./b.ts | ../util/b.ts ../ports.ts ../keeper.ts ./../util/b.ts node:net fastify undici
+src/util/a.ts ./b.ts node:net fastify | ../core/b.ts ../ports.ts ../daemon/b.ts ./../core/b.ts
+src/ports.ts ./core/b.ts | ./util/b.ts ./keeper.ts ./core/../util/b.ts node:net fastify undici
+src/clock.ts ./core/b.ts ./util/b.ts ./ports.ts node:os os | ./keeper.ts ./exchange/b.ts ./core/../daemon/b.ts
+src/keeper.ts ./core/b.ts ./ports.ts | ./util/b.ts ./clock.ts ./exchange/b.ts ./core/../daemon/b.ts node:net fastify
+src/beside.ts ./core/b.ts ./util/b.ts ./ports.ts fastify | ./clock.ts ./config/b.ts ../src/daemon/b.ts ../package.json
+src/config/a.ts ./b.ts ../core/b.ts ../util/b.ts ../ports.ts node:net | ../exchange/b.ts ../clock.ts ../daemon/b.ts
+src/exchange/a.ts ./b.ts ../core/b.ts undici | ./../daemon/b.ts ./c/../../daemon/b.ts ../core/../daemon/b.ts
+src/liveness/a.ts ./b.ts ../core/b.ts node:net | ../exchange/b.ts ../keeper.ts ../../src/daemon/b.ts ../../package.json
+src/operator/a.ts ./b.ts ../core/b.ts fastify | ../telemetry/b.ts ../keeper.ts ../library/b.ts ../daemon/b.ts ../main.ts
+src/telemetry/a.ts ./b.ts ../core/b.ts @fastify/error | ../operator/b.ts ../simulator/b.ts ../other.ts ../cli/b.ts
+src/simulator/a.ts ./b.ts ../core/b.ts ../exchange/sign.ts fastify | ../exchange/b.ts ../keeper.ts ./../exchange/b.ts
+src/library/a.ts ../clock.ts ../exchange/b.ts ../simulator/b.ts undici | ../config/b.ts ../keeper.ts ../daemon/b.ts
+src/daemon/a.ts ./b.ts ../keeper.ts ../clock.ts ../exchange/b.ts ../library/b.ts fastify | ../cli/b.ts ../main.ts
+src/cli/a.ts ./b.ts ../daemon/b.ts ../keeper.ts ../simulator/b.ts undici | ../main.ts
+src/main.ts ./cli/b.ts ./daemon/b.ts ./keeper.ts node:os node:process os process |`
+    .split('\n')
+    .slice(1)
+    .map((row) => row.split(' '))
+    .map(([path = '', ...words]) => [path, words]),
+);
+export const IMPORTERS: readonly string[] = [...RINGS.keys()];
 
 const MODULES_OF_TIME_AND_PROCESS = ['timers', 'timers/promises', 'perf_hooks', 'os', 'process'].flatMap(
   (name) => [`node:${name}`, name],
 );
-
-const EXEMPT_MODULES: Readonly<Record<string, readonly string[]>> = {
-  'src/clock.ts': ['node:os', 'os'],
-  'src/main.ts': ['node:os', 'node:process', 'os', 'process'],
-};
-
-/** Rings that know neither packages nor modules of Node. */
-const BARE = new Set(['src/core/a.ts', 'src/ports.ts', 'src/keeper.ts']);
-const HARMLESS_MODULES = ['node:crypto', 'node:net', 'fastify', '@fastify/error'] as const;
 
 /** A line of a file, with the rule by which it must be reported; null where it is allowed. */
 interface Line {
@@ -62,50 +36,28 @@ interface Line {
 
 const refusedUnless = (allowed: boolean, rule: string) => (allowed ? null : `eslint(no-restricted-${rule})`);
 
-/** Everything that a file could write to see what it must not: imports, and what is ambient. */
+/** What a file of this ring could write to see what it must not, and what it may write. */
 export const linesOf = (path: string): Line[] => [...importsOf(path), ...ambientOf(path)];
 
-/** Every import that `importer` could write: of each other file, by a detour, of packages and of Node. */
-function importsOf(importer: string): Line[] {
-  const specifier = (target: string) => {
-    const path = posix.relative(posix.dirname(importer), target);
-    return path.startsWith('.') ? path : `./${path}`;
-  };
-  const detours = posix.dirname(importer) === 'src' ? DETOURS_OF_FILE : DETOURS_OF_FOLDER;
-  const exempt = EXEMPT_MODULES[importer] ?? [];
-  const isBare = BARE.has(importer);
-  const imported = (from: string, allowed: boolean) => [`import '${from}';`, allowed] as const;
-  const lines = [
-    ...TARGETS.filter((target) => target !== importer).map((target) =>
-      imported(specifier(target), mayImport(importer, target)),
-    ),
-    // Whoever may know the daemon may write it in any way.
-    ...(mayImport(importer, 'src/daemon/b.ts') ? [] : detours).map((from) => imported(from, false)),
-    ...MODULES_OF_TIME_AND_PROCESS.map((from) => imported(from, exempt.includes(from))),
-    ...HARMLESS_MODULES.map((from) => imported(from, !isBare)),
-    ["export { fetch } from 'undici';", false] as const,
-    ["export { request } from 'undici';", !isBare] as const,
-  ];
-  return lines.map(([line, allowed]) => ({ line, refusedBy: refusedUnless(allowed, 'imports') }));
+function importsOf(path: string): Line[] {
+  const words = RINGS.get(path) ?? [];
+  const may = words.slice(0, words.indexOf('|'));
+  const all = new Set([...may, ...words.slice(may.length + 1), ...MODULES_OF_TIME_AND_PROCESS]);
+  const lines = Array.from(all, (from) => ({
+    line: from === 'undici' ? "export { request } from 'undici';" : `import '${from}';`,
+    allowed: may.includes(from),
+  }));
+  return [...lines, { line: "export { fetch } from 'undici';", allowed: false }].map(({ line, allowed }) => ({
+    line,
+    refusedBy: refusedUnless(allowed, 'imports'),
+  }));
 }
 
 /** How a file could read what is ambient: time, timers, the process, the network, randomness. */
-const AMBIENT = [
-  'Date.now()',
-  'new Date()',
-  'performance.now()',
-  'setTimeout(() => {}, 1)',
-  'setInterval(() => {}, 1)',
-  'setImmediate(() => {})',
-  'process.env',
-  'process.hrtime.bigint()',
-  "() => fetch('https://exchange.example')",
-  'crypto.randomUUID()',
-  'globalThis.Date.now()',
-  "globalThis['process']",
-  'global.performance',
-  "require('node:timers')",
-];
+const AMBIENT = `
+Date.now(); new Date(); performance.now(); setTimeout(() => {}, 1); setInterval(() => {}, 1); setImmediate(() => {});
+process.env; process.hrtime.bigint(); () => fetch('https://exchange.example'); crypto.randomUUID();
+globalThis.Date.now(); globalThis['process']; global.performance; require('node:timers')`.split(';');
 
 const EXEMPT_GLOBALS: Readonly<Record<string, RegExp>> = {
   'src/clock.ts': /^(new )?(Date|performance|setTimeout)\b/,
@@ -114,8 +66,8 @@ const EXEMPT_GLOBALS: Readonly<Record<string, RegExp>> = {
 
 const ambientOf = (path: string): Line[] =>
   AMBIENT.map((expression, index) => ({
-    line: `export const a${index} = ${expression};`,
-    refusedBy: refusedUnless(EXEMPT_GLOBALS[path]?.test(expression) ?? false, 'globals'),
+    line: `export const a${index} = ${expression.trim()};`,
+    refusedBy: refusedUnless(EXEMPT_GLOBALS[path]?.test(expression.trim()) ?? false, 'globals'),
   }));
 
 /** One violation each of the rules that hold for more than one ring: rule, file, text. */
