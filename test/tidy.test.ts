@@ -89,9 +89,7 @@ describe('the linter', () => {
 });
 
 /** Folders of tests that mirror none of the sources. */
-const OF_THEIR_OWN = 'bench config contract deploy docs model ops process scenario simulation tidy'.split(
-  ' ',
-);
+const OF_THEIR_OWN = 'bench config contract deploy docs model ops process simulation tidy'.split(' ');
 
 describe('the sources', () => {
   it('never tell the linter or the compiler to look away', () => {

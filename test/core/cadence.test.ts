@@ -9,9 +9,23 @@ import {
   HTTP_500,
   play,
   played,
+  SERVER_EPOCH,
   STALE_NONCE,
   THROTTLED,
 } from './driver.ts';
+
+/** Each request is carried out as it is written, and answered so much later, but for those that were given up. */
+function liveGivingUp(driver: Driver, forMs: number, answerMs: number): void {
+  const endMs = driver.sinceStartMs() + forMs;
+  while (driver.sinceStartMs() < endMs) {
+    driver.live(20, answerMs, (write) => {
+      const startTime = SERVER_EPOCH + Math.floor(write.atMs / 1000);
+      if (write.timeoutSeconds === null) driver.answer(write);
+      else driver.apply(write, { startTime });
+    });
+    driver.loseGivenUp();
+  }
+}
 
 describe('the cadence', () => {
   test('follows what requests one after the other can carry, and says so', () => {
@@ -147,4 +161,40 @@ test('the requests of a market that answers slowly are spread over the time of a
   const apartMs = gaps(driver.of('AAA', 30_000));
   expect(Math.min(...apartMs)).toBeGreaterThan(1900);
   expect(Math.max(...apartMs)).toBeLessThan(2100);
+});
+
+describe('an exchange that carries everything out and answers late', () => {
+  test.each([
+    ['1.7 s, from the start: no timer of 5 s fires', 20, 5, 1700, 0, 5000],
+    ['1.7 s, while the daemon runs: no timer of 5 s fires', 20, 5, 1700, 5000, 5000],
+    ['3.5 s: each timer of 5 s is renewed every 2 s', 20, 5, 3500, 15_000, 2000],
+    ['3.5 s: no timer of 60 s waits for half of its time', 100, 60, 3500, 15_000, 30_000],
+  ])('after %s', (_what, count, timeoutSeconds, answerMs, wellForMs, gapMs) => {
+    const driver = createDriver({ markets: many(count, timeoutSeconds), nonce: 'window' });
+    driver.live(wellForMs);
+    // The first answers tell how long an answer takes.
+    liveGivingUp(driver, 20_000, answerMs);
+    const failedBefore = driver.notices('attempt-failed').length;
+    liveGivingUp(driver, 60_000, answerMs);
+    expect(driver.notices('attempt-failed')).toHaveLength(failedBefore);
+    for (const name of ['M0', 'M1', `M${count - 1}`])
+      expect(Math.max(...gaps(driver.of(name, wellForMs + 15_000)))).toBeLessThanOrEqual(gapMs);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test.each(
+    (['increasing', 'window'] as const).flatMap((nonce) =>
+      [1600, 2000, 2900, 4500].map((answerMs) => [nonce, answerMs] as const),
+    ),
+  )(
+    'with %s nonces, after %i ms: all is armed within three round trips, and a stop deletes',
+    (nonce, answerMs) => {
+      const driver = createDriver({ markets: many(2, 30), nonce, shutdown: { budgetMs: 15_000 } });
+      liveGivingUp(driver, 3 * answerMs + 100, answerMs);
+      expect(driver.notices('all-armed')).toHaveLength(1);
+      driver.stop();
+      liveGivingUp(driver, 15_000, answerMs);
+      expect(driver.finished()).toEqual([]);
+    },
+  );
 });

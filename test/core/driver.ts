@@ -35,6 +35,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
   let taken = 0;
   let seen = 0;
   let looked = 0;
+  let connects = true;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
 
@@ -47,7 +48,7 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
         if (effect.kind !== 'write') continue;
         writes.push({ ...effect, atMs: sinceStartMs() });
         noteSigned(state, effect.attempt);
-        mayWrite(state, effect.attempt, now);
+        if (connects) mayWrite(state, effect.attempt, now);
       }
     }
     effects.push(...result);
@@ -183,6 +184,10 @@ export function createDriver(options: SettingsOptions = {}, { earlierLife = fals
       looked = effects.length;
       for (const effect of fresh)
         if (effect.kind === 'abort') feed({ kind: 'settled', attempt: effect.attempt, outcome: LOST });
+    },
+    /** From now on every request waits for its connection. */
+    holdConnections: (): void => {
+      connects = false;
     },
     /** The last question before the first byte leaves. */
     mayLeave: (attempt: number) => mayWrite(state, attempt, now),

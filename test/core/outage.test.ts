@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
+import { createRandom } from '../../src/simulator/random.ts';
 import { many, type SettingsOptions } from './core-settings.ts';
 import {
   armed,
   createDriver,
   type Driver,
   GARBAGE,
+  gaps,
   HTTP_500,
   LOST,
   NO_MARKET,
@@ -35,6 +37,19 @@ function three(outcome: Outcome | null = null, options: SettingsOptions = {}) {
 const began = (driver: Driver) => driver.notices('outage-began').length;
 const isOut = (driver: Driver, base = 0) => driver.look().bases[base]?.outage;
 const basesOf = (writes: readonly Write[]) => new Set(writes.map(({ base }) => base));
+
+/** Lets time pass: each request comes to its fate, null for no answer and undefined for a good one; what is given up is lost. */
+function endure(driver: Driver, forMs: number, fate: (write: Write) => Outcome | null | undefined): void {
+  const endMs = driver.sinceStartMs() + forMs;
+  while (driver.sinceStartMs() < endMs) {
+    driver.live(20, 20, (write) => {
+      const outcome = fate(write);
+      if (outcome === undefined) driver.answer(write);
+      else if (outcome !== null) driver.settle(write, outcome);
+    });
+    driver.loseGivenUp();
+  }
+}
 
 describe('an outage begins', () => {
   test.each([
@@ -117,6 +132,15 @@ describe('no outage', () => {
       if (requests % 5 < 2) driver.apply(write);
       else driver.settle(write, HTTP_500);
     });
+    expect(began(driver)).toBe(0);
+  });
+
+  test('is what still waits for its connection: a host that is short of CPU opens them slowly', () => {
+    const driver = played({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window' }, 'start, live 10.2');
+    driver.holdConnections();
+    driver.take();
+    driver.wait(1900);
+    expect(driver.take().length).toBeGreaterThanOrEqual(3);
     expect(began(driver)).toBe(0);
   });
 
@@ -248,4 +272,100 @@ test('no probe of an outage is a delete that a renewal may still follow', () => 
   const deletes = driver.of('AAA', lastMs + 1);
   expect(deletes[0]?.timeoutSeconds).toBeNull();
   expect((deletes[0]?.atMs ?? 0) - lastMs).toBeGreaterThanOrEqual(10_000);
+});
+
+describe.each([
+  ['a black hole', null],
+  ['refused connections', NOT_SENT],
+  ['gateway pages', HTTP_500],
+])('in an outage (%s)', (_what, outcome) => {
+  test('there is one request of each market, and from there one at a time, never two within its gap', () => {
+    const driver = played({ markets: many(20), nonce: 'window' }, 'live 15');
+    let beganMs = Number.POSITIVE_INFINITY;
+    endure(driver, 45_000, () => {
+      if (began(driver) > 0) beganMs = Math.min(beganMs, driver.sinceStartMs());
+      return outcome;
+    });
+    // Every market was due once within its period of 6 s.
+    const probes = driver.writes.filter(({ atMs }) => atMs > beganMs + 8000);
+    expect(Math.min(...gaps(probes))).toBeGreaterThanOrEqual(224);
+    expect(probes.length).toBeGreaterThan(7);
+  });
+
+  test('of three quarters of all requests, for a minute, few of twelve short timers are lost', () => {
+    const markets = Array.from({ length: 12 }, (_, index) => `M${index}:${5 + index}`);
+    let lapsed = 0;
+    for (let seed = 1; seed <= 5; seed += 1) {
+      const random = createRandom(seed);
+      const driver = played({ markets, nonce: 'window' }, 'live 10');
+      endure(driver, 60_000, () => (random() < 0.75 ? outcome : undefined));
+      driver.live(5000);
+      lapsed += driver.notices('lapsed').length;
+    }
+    expect(lapsed).toBeLessThanOrEqual(15);
+  });
+});
+
+test('a request that a black hole has swallowed makes no market open connections once a newer one is answered', () => {
+  const driver = played({ nonce: 'window' }, 'live 20');
+  endure(driver, 9000, () => null);
+  let answeredMs = Number.POSITIVE_INFINITY;
+  endure(driver, 51_000, () => {
+    answeredMs = Math.min(answeredMs, driver.sinceStartMs());
+    return undefined;
+  });
+  const opening = driver.writes.filter(({ fresh }) => fresh).map(({ atMs }) => atMs);
+  expect(opening.length).toBeGreaterThan(0);
+  expect(Math.max(...opening)).toBeLessThan(answeredMs);
+});
+
+test('a blip that loses a handful of requests is one outage, and not a second one when they time out', () => {
+  const driver = played({ markets: many(6), nonce: 'window' }, 'live 5.1');
+  // All are due together when the host wakes up.
+  driver.move({ monoMs: 10, bootMs: 1010, wallMs: 1010 });
+  endure(driver, 1100, () => null);
+  endure(driver, 19_000, () => undefined);
+  expect(driver.notices('attempt-failed').length).toBeGreaterThanOrEqual(5);
+  expect(began(driver)).toBeLessThanOrEqual(1);
+});
+
+describe('a market that is sick by itself', () => {
+  test('at the head of the queue does not keep the others from finding out that the exchange is back', () => {
+    const driver = played({ markets: ['SICK:30', ...many(4)], nonce: 'window' }, 'live 20');
+    endure(driver, 15_000, ({ market }) => (market === 'SICK' ? null : HTTP_500));
+    expect(began(driver)).toBe(1);
+    const answered = new Set<string>();
+    endure(driver, 5000, ({ market }) => {
+      if (market === 'SICK') return null;
+      answered.add(market);
+      return undefined;
+    });
+    expect(driver.notices('outage-ended')).toHaveLength(1);
+    expect([...answered].toSorted()).toEqual(['M0', 'M1', 'M2', 'M3']);
+  });
+
+  test('because the exchange refuses it, does not lock the canary out', () => {
+    const driver = createDriver({ markets: ['WRONG:60', ...many(3, 10)], nonce: 'window' });
+    const fate = ({ market }: Write) => (market === 'WRONG' ? NO_MARKET : undefined);
+    endure(driver, 5000, fate);
+    endure(driver, 30_000, () => HTTP_500);
+    endure(driver, 2000, fate);
+    for (const name of ['M0', 'M1', 'M2']) expect(driver.statusOf(name)?.state).toBe('armed');
+  });
+});
+
+test.each([10, 3, 2])('where one of %i requests is answered there is no storm', (one) => {
+  const driver = played({ markets: many(20), nonce: 'window' }, 'live 15');
+  const before = driver.writes.length;
+  let requests = 0;
+  endure(driver, 60_000, () => {
+    requests += 1;
+    return requests % one === 0 ? undefined : HTTP_500;
+  });
+  // Well, it would be 200 in a minute; with every retry at its own pace four times as much.
+  expect(driver.writes.length - before).toBeLessThanOrEqual(1300);
+  const inSecond = driver.writes.map(
+    ({ atMs }) => driver.writes.filter((other) => other.atMs >= atMs && other.atMs < atMs + 1000).length,
+  );
+  expect(Math.max(...inSecond)).toBeLessThanOrEqual(100);
 });

@@ -18,6 +18,14 @@ describe('a bot that comes back', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 0 });
     expect(driver.notices('overdue')).toMatchObject([{ market: 'AAA', leftToFire: true }]);
   });
+
+  test('is armed again also where lapses are held', () => {
+    const options = { ...TEN, onLapse: 'hold', liveness: { mode: 'beat' } } as const;
+    const driver = played(options, 'beat, live 100');
+    expect(driver.statusOf()?.state).toBe('suspended');
+    play(driver, 'beat, live 10');
+    expect(driver.statusOf()?.state).toBe('armed');
+  });
 });
 
 test.each([

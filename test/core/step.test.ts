@@ -107,6 +107,17 @@ describe('time that was lost', () => {
   });
 });
 
+test('a wall clock that is set to and fro every second makes no storm', () => {
+  const driver = played({ markets: many(4) }, 'live 10.5');
+  const fromMs = driver.sinceStartMs();
+  for (let second = 1; second <= 30; second += 1) {
+    driver.move({ wallMs: second % 2 === 0 ? 5000 : -5000 });
+    driver.live(1000);
+  }
+  expect(since(driver, fromMs).length).toBeLessThanOrEqual(15 * 4 + 20);
+  expect([driver.notices('lapsed'), driver.notices('overdue')]).toEqual([[], []]);
+});
+
 test('wake-ups come every 500 ms, and collect what becomes due within 25 ms', () => {
   const driver = played({ markets: many(600), nonce: 'window', connections: 1000 }, 'start');
   driver.live(6000, 1);

@@ -6,7 +6,7 @@ import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
 const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
 
-// That no timer fires then, and that a stop deletes, is played in `test/scenario/slow-answers.test.ts`.
+// That no timer is lost then, and that a stop deletes, is played in `test/core/cadence.test.ts`.
 test.concurrent('where the exchange answers after 3.5 s, from the start, 200 timers are armed by one request each, or little more', {
   timeout: 60_000,
 }, async (context) => {

@@ -5,7 +5,7 @@ import { firstRenewalsAfter, ofKind } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 
-// Where it is the exchange that hangs: `test/scenario/outage.test.ts`, and over HTTP `odd-answers.test.ts`.
+// Where it is the exchange that hangs: `test/core/outage.test.ts`, and over HTTP `odd-answers.test.ts`.
 test.concurrent('a daemon that stands still for longer than its timers last says each lapse once, and arms again at once', {
   timeout: 60_000,
 }, async (context) => {

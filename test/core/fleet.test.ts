@@ -1,61 +1,31 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { carriedPerSecond, planCadence } from '../../src/core/promise.ts';
-import { many } from '../core/core-settings.ts';
-import { gapsBetween, THROTTLED } from '../core/driver.ts';
-import { type Bench, createBench, started } from './bench.ts';
+import { coreSettings, many } from './core-settings.ts';
+import { createDriver, gapsBetween } from './driver.ts';
 
-const busiest = (bench: Bench, windowMs: number) => {
-  let most = 0;
-  let first = 0;
-  for (const [last, { atMs }] of bench.writes.entries()) {
-    while ((bench.writes[first]?.atMs ?? 0) <= atMs - windowMs) first += 1;
-    most = Math.max(most, last - first + 1);
-  }
-  return most;
-};
-
-describe('the rate', () => {
-  test('stays within the budget while 120 markets are armed, lose the exchange and find it again', () => {
-    const budget = { requests: 120, windowMs: 10_000 };
-    const bench = started({ markets: many(120), nonce: 'window', budget }, 40_000);
-    bench.strike({ kind: 'lost' }, 30_000);
-    bench.run(100_000);
-    expect(busiest(bench, 10_000)).toBeLessThanOrEqual(120);
-    expect(bench.book.fired).toEqual([]);
-    expect(bench.book.timers.size).toBe(120);
-  });
-
-  test.each([
-    [280, 20],
-    [276, 200],
-  ])('has room for all %i markets that fit the plan, at a round trip of %i ms', (count, roundTripMs) => {
+test.each([
+  [280, 20],
+  [276, 200],
+])(
+  'a budget has room for all %i markets that fit the plan, at a round trip of %i ms',
+  (count, roundTripMs) => {
     const budget = { requests: 150, windowMs: 10_000 };
-    const bench = createBench({ markets: many(count), nonce: 'window', budget, roundTripMs });
-    const { problems } = planCadence(bench.settings.markets, carriedPerSecond(bench.settings, roundTripMs));
-    expect(problems).toEqual([]);
-    bench.start(50_000);
+    const options = { markets: many(count), nonce: 'window', budget } as const;
+    const settings = coreSettings(options);
+    expect(planCadence(settings.markets, carriedPerSecond(settings, roundTripMs)).problems).toEqual([]);
+    const driver = createDriver(options, { earlierLife: true });
+    driver.live(50_000, roundTripMs);
     // None waits while the others are renewed again and again.
-    expect(bench.book.timers.size).toBe(count);
-  });
-});
-
-describe('a gateway that throttles', () => {
-  test('everything for 40 s costs no timer of 60 s, and few requests', () => {
-    const bench = started({ markets: many(20), nonce: 'window' }, 20_000);
-    bench.strike({ kind: 'fails', outcome: THROTTLED }, 40_000);
-    const before = bench.writes.length;
-    bench.run(40_000);
-    expect(bench.writes.length - before).toBeLessThanOrEqual(30);
-    bench.run(30_000);
-    expect(bench.book.fired).toEqual([]);
-  });
-});
+    expect(driver.look().markets.filter(({ state }) => state !== 'armed')).toEqual([]);
+  },
+);
 
 /** 500 markets that arm in one burst and then use most of the budget; when the requests of each were written. */
 function runFleet(requests: number, forMs: number): number[][] {
   const budget = { requests, windowMs: 10_000 };
-  const bench = started({ markets: many(500), nonce: 'window', budget }, forMs);
-  const written = Map.groupBy(bench.writes, ({ market }) => market);
+  const driver = createDriver({ markets: many(500), nonce: 'window', budget }, { earlierLife: true });
+  driver.live(forMs);
+  const written = Map.groupBy(driver.writes, ({ market }) => market);
   expect(written.size).toBe(500);
   return [...written.values()].map((writes) => writes.map(({ atMs }) => atMs));
 }
