@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { diffConfig, hashOf, ownerOf, toCoreSettings } from '../../src/config/config.ts';
 import type { Flags } from '../../src/config/environment.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
+import { folderFor } from '../liveness/started.ts';
 import { ENVIRONMENT, fileOf, load, loadWell, problemsOf, shardSecrets } from './fixture.ts';
 
 const NOTHING = { refusals: [], added: [], removed: [], moved: [], changed: [] };
@@ -264,9 +264,8 @@ it.each([
   ['shard-1', true],
   ['killswitchd@01.service', true],
 ])('a shard needs a key of its own: with a file below %s it is allowed: %s', (name, allowed) => {
-  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-key-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  // What mkdtemp adds may have a number in it.
+  const folder = folderFor({ onTestFinished });
+  // Its name may have a number in it.
   const path = folder.replace(/\d/g, 'x');
   renameSync(folder, path);
   mkdirSync(join(path, name));

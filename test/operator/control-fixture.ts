@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startControl } from '../../src/operator/control.ts';
 import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
+import { folderFor } from '../liveness/started.ts';
 import { asker as askerOf } from '../process/control.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
@@ -14,11 +13,7 @@ export const clock = createSystemClock();
 export const TCP = '127.0.0.1:0';
 
 /** A directory that is removed after the test. */
-export function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'control-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
+export const makeFolder = () => folderFor({ onTestFinished });
 
 /**
  * A daemon with the bots `main` (BTC_USDT) and `maker` (ETH_USDT) in which everything asked for happens at once. It
