@@ -65,6 +65,8 @@ function nextAttemptMs(state: CoreState, market: MarketState): number {
   if (goal !== 'guard') {
     const dueMs = isAsked ? askedMs : lastWrittenMs + (refusedGapMs(state, market) ?? UNPROTECTED_GAP_MS);
     if (goal === 'renew-once') return dueMs;
+    // The first trip leaves at once.
+    if (goal === 'trip' && !isTripped(market)) return dueMs;
     const fromMs = noStraysFromMs(state, market, goal);
     return Math.max(dueMs, goal === 'delete' ? Math.min(fromMs, latestDeleteMs(state, market)) : fromMs);
   }
@@ -182,10 +184,15 @@ function gapOnGridMs(state: CoreState, { lastWrittenMs, offsetMs }: MarketState,
   return pointMs - lastWrittenMs;
 }
 
+/** Was the timer cut, as far as the exchange said? Not any more once that one has surely fired. */
+function isTripped({ belief }: MarketState): boolean {
+  return belief.writes.some(({ purpose, status }) => purpose === 'trip' && status === 'confirmed');
+}
+
 /**
- * From when on a delete or a trip may be written, monotonic milliseconds; 0: at once. In a nonce window, and after a
+ * From when on the last delete or trip may be written, monotonic milliseconds; 0: at once. In a nonce window, and after a
  * change of the key, a renewal of unknown outcome may land behind it and undo it, and a trip behind a delete. A stop whose
- * budget ends before that deletes at once, and reports the timer as unconfirmed.
+ * budget ends before that does not wait, and reports the timer.
  */
 export function noStraysFromMs(state: CoreState, market: MarketState, before: 'delete' | 'trip'): number {
   const straysMs = straysUntilMs(state, market, before);
@@ -193,7 +200,7 @@ export function noStraysFromMs(state: CoreState, market: MarketState, before: 'd
   // An attempt may be written `EARLY_MS` before it is due.
   const untilMs = straysMs + EARLY_MS;
   const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - DELETE_MS;
-  return hasTime || before === 'trip' ? untilMs : 0;
+  return hasTime ? untilMs : 0;
 }
 
 /**

@@ -113,6 +113,8 @@ interface OfMarket {
     why: Extract<Firing, 'tripped' | 'bot_stale' | 'bot_failed'>;
     durationMs: number;
     firesByWallMs: number;
+    /** No renewal without an answer can make it longer again. */
+    isFinal: boolean;
   };
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,

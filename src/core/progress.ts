@@ -115,7 +115,9 @@ function tripped(state: CoreState, market: MarketState): Said {
         : `is cut short: its orders are cancelled within ${left(leftMs)}`,
     ];
   }
-  return ['waiting', 'is not confirmed cut short yet'];
+  return isToBeEndedAgain(state, market, 'trip')
+    ? ['waiting', 'is cut short once more when a renewal without an answer cannot arrive any more']
+    : ['waiting', 'is not confirmed cut short yet'];
 }
 
 function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said {
@@ -130,7 +132,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   if (goal === 'guard') return ['impossible', 'is guarded again'];
   if (goal === 'delete') {
     if (reached) return ['done', `has no timer any more${describeGone(market)}`];
-    if (isToBeDeletedAgain(state, market))
+    if (isToBeEndedAgain(state, market, 'delete'))
       return ['waiting', 'is deleted once more when a renewal without an answer cannot arrive any more'];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
@@ -148,12 +150,12 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
 }
 
-/** Its last delete is confirmed, nothing was written after that to arm the timer, and a stray may still do so. */
-function isToBeDeletedAgain(state: CoreState, market: MarketState): boolean {
+/** Its last delete or trip is confirmed, nothing was written after that to arm the timer, and a stray may still do so. */
+function isToBeEndedAgain(state: CoreState, market: MarketState, as: 'delete' | 'trip'): boolean {
   const last = market.belief.writes.findLast(
-    ({ purpose, status }) => purpose !== 'delete' || status === 'confirmed',
+    ({ purpose, status }) => purpose !== as || status === 'confirmed',
   );
-  return last?.purpose === 'delete' && straysUntilMs(state, market, 'delete') > state.now.monoMs;
+  return last?.purpose === as && straysUntilMs(state, market, as) > state.now.monoMs;
 }
 
 /** What is known of the orders of a market whose timer is gone. */

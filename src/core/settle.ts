@@ -130,11 +130,11 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer): void {
   if (attempt.purpose === 'trip') {
     // A tripped timer is meant to fire: no lapse follows.
     belief.server = null;
-    if (market.goal === 'trip') market.reached = true;
+    const isFinal = endsIt(state, attempt, 'trip');
     const firesByWallMs = state.wallAt(belief.notAfterMs ?? monoMs);
     const ofBot = market.bot.state === 'failed' ? 'bot_failed' : 'bot_stale';
     const why = market.hold?.why === 'tripped' ? 'tripped' : ofBot;
-    state.say({ kind: 'tripped', market: name, why, durationMs, firesByWallMs });
+    state.say({ kind: 'tripped', market: name, why, durationMs, firesByWallMs, isFinal });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
     const first = !wasArmed && !isHeld && state.awakeSlackMs(market) > 0;
@@ -171,12 +171,17 @@ function confirmDelete(state: CoreState, attempt: Attempt): void {
   market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);
-  // Where a stray may undo it, another one follows; but not in a stop that has no time for that.
-  const isFinal = attempt.at.monoMs >= straysUntilMs(state, market, 'delete');
-  if (market.goal === 'delete') market.reached = isFinal || noStraysFromMs(state, market, 'delete') === 0;
+  const isFinal = endsIt(state, attempt, 'delete');
   const { mayHaveFired, settings } = market;
   const durationMs = state.ageMs(attempt);
   state.say({ kind: 'deleted', market: settings.market, durationMs, mayHaveFired, isFinal });
+}
+
+/** Can no stray undo it? Else another one follows; but not in a stop that has no time for that. */
+function endsIt(state: CoreState, { market, at }: Attempt, as: 'delete' | 'trip'): boolean {
+  const isFinal = at.monoMs >= straysUntilMs(state, market, as);
+  if (market.goal === as) market.reached = isFinal || noStraysFromMs(state, market, as) === 0;
+  return isFinal;
 }
 
 function calm(market: MarketState): void {

@@ -124,7 +124,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   released: (n) =>
     `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
   tripped: (n, { at }) =>
-    `The exchange cut the timer of ${n.market} short: its orders are cancelled by ${at(n.firesByWallMs)}.`,
+    `The exchange cut the timer of ${n.market} short: its orders are cancelled by ${at(n.firesByWallMs)}.${n.isFinal ? '' : LONGER}`,
   reloaded: ({ added, changed, removed }) => {
     const touched = Object.entries({ added, changed, removed }).filter(([, markets]) => markets.length > 0);
     const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
@@ -149,6 +149,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   stopped: describeStop,
 };
 
+const LONGER = ' A renewal without an answer may still make it longer: it is cut once more then.';
 const AGAIN = ' A renewal without an answer may still arm it again.';
 const STOPPING = {
   delete: 'the timers of living bots are deleted and their orders stay',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, HTTP_500, LOST, NOT_SENT, play, watched } from './driver.ts';
+import { createDriver, HTTP_500, LOST, NOT_SENT, play, played, watched } from './driver.ts';
 
 /** Armed by a bot that is heard of once, at the start. */
 const silent = (market = 'AAA', options: SettingsOptions = {}) =>
@@ -90,4 +90,27 @@ test('it is not written any more once the bot is back, however long its connecti
   expect(driver.mayLeave(attempt)).toBe(true);
   driver.say('beat');
   expect(driver.mayLeave(attempt)).toBe(false);
+});
+
+test('a trip cuts the timer at once though a stray is left, and once more when none is', () => {
+  const driver = played({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' }, 'start, live 20, lost 8 AAA');
+  const lostMs = driver.of('AAA').at(-1)?.atMs ?? 0;
+  const askedMs = driver.sinceStartMs();
+  expect(askedMs - lostMs).toBeLessThan(5000);
+  driver.operate('trip', ['AAA']);
+  driver.live(4000);
+  expect(driver.progress('trip')).toMatchObject({
+    state: 'waiting',
+    says: expect.stringContaining('once more'),
+  });
+  driver.live(16_000);
+  const trips = driver.of('AAA').flatMap(({ timeoutSeconds, atMs }) => (timeoutSeconds === 5 ? atMs : []));
+  expect(trips[0]).toBeLessThan(askedMs + 100);
+  expect(trips.at(-1)).toBeGreaterThanOrEqual(lostMs + 10_000);
+  // No trip keeps the timer of the one before from firing, but for the last one.
+  for (const [place, atMs] of trips.slice(1, -1).entries())
+    expect(atMs - (trips[place] ?? 0)).toBeGreaterThan(5000);
+  const said = driver.notices('tripped').map(({ isFinal }) => isFinal);
+  expect(said).toEqual([...trips.slice(1).map(() => false), true]);
+  expect(driver.progress('trip').state).toBe('done');
 });

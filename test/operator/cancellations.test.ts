@@ -7,7 +7,14 @@ const market = 'BTC_USDT';
 const overdue = { ...EVERY_NOTICE.overdue, expiryWallMs: 1000 };
 const { lapsed, renewed, deleted } = EVERY_NOTICE;
 const fired = { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 4000 } as const;
-const tripped = { kind: 'tripped', market, why: 'tripped', durationMs: 1, firesByWallMs: 6000 } as const;
+const tripped = {
+  kind: 'tripped',
+  market,
+  why: 'tripped',
+  durationMs: 1,
+  firesByWallMs: 6000,
+  isFinal: true,
+} as const;
 
 const reloads: readonly Notice[] = [
   { kind: 'reloaded', added: [], removed: [market], changed: [] },

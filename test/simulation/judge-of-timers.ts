@@ -93,8 +93,8 @@ export function createDepartureJudge({ plan, nowMs, blame }: Court): Listener {
 const DELETE_MS = 1000;
 
 /**
- * Invariants 3 and 6: without rising nonces no trip is written, and no delete is called the last, while a renewal may still
- * arrive behind it; and in either mode nothing is renewed that is guarded no longer.
+ * Invariants 3 and 6: without rising nonces no trip and no delete is called the last while a renewal may still arrive behind
+ * it; and in either mode nothing is renewed that is guarded no longer.
  */
 export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
   /** What a daemon wrote for one market to arm its timer. */
@@ -105,7 +105,7 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
     lastMonoMs: Number.NEGATIVE_INFINITY,
     /** A stop has written a delete. */
     deletedInStop: false,
-    /** A renewal could still arrive behind the last delete. */
+    /** A renewal could still arrive behind the last delete or trip. */
     isEarly: false,
   }));
   // A daemon counts from when it decided on a request, which is a little earlier.
@@ -155,11 +155,9 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
       const { market } = truth;
       const post = postOf(by, market);
       if (purpose === 'renew') judgeRenewal(truth, by);
-      else if (purpose === 'trip' && mayBeUndone(market, by, purpose))
-        blameEnd(market, by, 'wrote a trip', '3 bounded kill');
+      else post.isEarly = mayBeUndone(market, by, purpose) && !hasNoTime(market, by);
       if (purpose === 'delete') {
         if (by.stoppingMs !== null) post.deletedInStop = true;
-        post.isEarly = mayBeUndone(market, by, purpose) && !hasNoTime(market, by);
         return;
       }
       post.onTheWay.set(sent, { purpose, leftMs: nowMs() });
@@ -167,13 +165,10 @@ export function createStrayJudge({ plan, intents, nowMs, blame }: Court) {
     },
     onArrival: (by, market, sent) => void postOf(by, market).onTheWay.delete(sent),
     onNotice(by, notice) {
-      if (
-        notice.kind === 'deleted' &&
-        notice.isFinal &&
-        postOf(by, notice.market).isEarly &&
-        !hasNoTime(notice.market, by)
-      )
-        blameEnd(notice.market, by, 'called a timer deleted', '6 nothing after delete');
+      if ((notice.kind !== 'deleted' && notice.kind !== 'tripped') || !notice.isFinal) return;
+      if (!postOf(by, notice.market).isEarly || hasNoTime(notice.market, by)) return;
+      if (notice.kind === 'tripped') blameEnd(notice.market, by, 'called a timer cut', '3 bounded kill');
+      else blameEnd(notice.market, by, 'called a timer deleted', '6 nothing after delete');
     },
   };
   /** Is the delete that was just written one that another one must follow? */

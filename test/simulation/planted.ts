@@ -202,17 +202,11 @@ export const PLANTED: readonly PlantedBug[] = [
   bug('deletes and trips that fail go before all renewals', 71, 'fired although', [
     ['core/dispatch', 'isEnd && market.streak === 0', 'isEnd'],
   ]),
-  bug(
-    'the last delete does not wait for strays',
-    48,
-    'could still arrive',
-    'the last delete waits for strays',
-  ),
-  bug('a trip does not wait for strays', 48, 'wrote a trip while a renewal could still arrive', [
-    ['core/next', "hasTime || before === 'trip' ? untilMs : 0", "hasTime && before !== 'trip' ? untilMs : 0"],
+  bug('a trip that a stray may undo is called the last', 48, 'called a timer cut', [
+    ['core/settle', 'at.monoMs >= straysUntilMs', "as === 'trip' || at.monoMs >= straysUntilMs"],
   ]),
-  bug('a delete that a stray may undo is called the last', 32, 'could still arrive', [
-    ['core/settle', "attempt.at.monoMs >= straysUntilMs(state, market, 'delete')", 'true'],
+  bug('a delete that a stray may undo is called the last', 32, 'called a timer deleted', [
+    ['core/settle', 'at.monoMs >= straysUntilMs', "as === 'delete' || at.monoMs >= straysUntilMs"],
   ]),
   bug(
     'a stop calls a failed delete its policy',
