@@ -149,7 +149,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   stopped: describeStop,
 };
 
-const LONGER = ' A renewal without an answer may still make it longer: it is cut once more then.';
+const LONGER = ' A renewal without an answer may still make it longer again.';
 const AGAIN = ' A renewal without an answer may still arm it again.';
 const STOPPING = {
   delete: 'the timers of living bots are deleted and their orders stay',

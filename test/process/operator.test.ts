@@ -124,6 +124,28 @@ test.concurrent('where nonces have a window, a disarm right after a renewal with
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
+test.concurrent('where nonces have a window, a trip right after a renewal without an answer cancels the orders within seconds', {
+  timeout: 60_000,
+}, async (context) => {
+  const { exchange, daemon } = await guard(context, {
+    markets: ['AAA_USDT', 'BBB_USDT'],
+    timeoutSeconds: 20,
+    control: true,
+    // So long the renewal may still arrive.
+    config: { exchange: { nonce: 'window', requestLifetimeSeconds: 12 } },
+  });
+  const match = { operation: 'kill-switch', market: 'AAA_USDT' };
+  await exchange.addFaults({ kind: 'reset', when: 'after', count: 1, match });
+  await eventually('a renewal without an answer', 10_000, () => daemon.logged('attempt-failed')[0]);
+  const askedAtMs = Date.now();
+  const control = { KILLSWITCHD_CONTROL: daemon.socket };
+  const { code, err } = await type(['trip', 'AAA_USDT', '--yes', '--wait', '1'], control);
+  expect(code).toBe(75);
+  expect(err).toContain('once more when a renewal without an answer cannot arrive any more');
+  const { atMs } = await exchange.event('order-cancelled', 10_000, ({ market }) => market === 'AAA_USDT');
+  expect(atMs - askedAtMs).toBeLessThan(8000);
+});
+
 test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', {
   timeout: 60_000,
 }, async (context) => {
