@@ -7,6 +7,8 @@ interface Entry {
   readonly atMs: number;
   readonly fall: () => void;
   readonly cancel: Cancel;
+  /** Sets the host's timer for what is left. */
+  readonly plan: () => void;
 }
 
 export type ExchangeClock = ReturnType<typeof createExchangeClock>;
@@ -37,6 +39,7 @@ export function createExchangeClock(host: Clock, offsetMs: number, isManual: boo
       return Math.floor(start.wallMs + offsetMs + aheadMs + hostMs);
     },
     after(delayMs: number, run: () => void): Cancel {
+      let cancelHost: Cancel = () => {};
       const entry: Entry = {
         atMs: passedMs() + Math.max(0, delayMs),
         fall() {
@@ -47,8 +50,12 @@ export function createExchangeClock(host: Clock, offsetMs: number, isManual: boo
           waiting.delete(entry);
           cancelHost();
         },
+        plan() {
+          cancelHost();
+          if (!isManual) cancelHost = host.after(Math.ceil(entry.atMs - passedMs()), entry.fall);
+        },
       };
-      const cancelHost = isManual ? () => {} : host.after(delayMs, entry.fall);
+      entry.plan();
       waiting.add(entry);
       return entry.cancel;
     },
@@ -61,6 +68,7 @@ export function createExchangeClock(host: Clock, offsetMs: number, isManual: boo
         next.fall();
       }
       aheadMs = targetMs;
+      for (const { plan } of waiting) plan();
     },
     stop(): void {
       for (const { cancel } of waiting) cancel();

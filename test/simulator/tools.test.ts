@@ -37,6 +37,18 @@ test.each(['running', 'manual'] as const)('a %s clock that jumps fires each time
     expect(atMs - cancellationTime * 1000).toBeLessThan(time === 'manual' ? 1 : 1000);
 });
 
+test('a running clock that jumps brings forward what is due after the jump', async () => {
+  const { server, arm, kinds } = await open();
+  server.addFaults([{ kind: 'latency', ms: 60_000, when: 'after', count: 1 }]);
+  const late = arm('ETH_USDT', '600');
+  await expect.poll(kinds).toContain('timer-armed');
+  await arm('BTC_USDT', '60');
+  server.advance(59_500);
+  // Nobody asks the exchange meanwhile: it would look at what is due.
+  expect((await late).status).toBe(200);
+  await expect.poll(kinds, { timeout: 5000 }).toContain('timer-fired');
+});
+
 test('a clock that is moved ahead brings back what a fault delays', async () => {
   const { server, arm, kinds } = await open({ time: 'manual' });
   server.addFaults([{ kind: 'latency', ms: 3_600_000, when: 'after' }]);
