@@ -6,8 +6,8 @@ import type { Call } from './state.ts';
 const HOUR_SECONDS = 3600;
 const DAY_SECONDS = 86_400;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { m: 60, h: HOUR_SECONDS, d: DAY_SECONDS };
-/** A series is never longer: it fits in the 64 KiB that a client takes. */
-const MAX_POINTS = 1000;
+/** A series is never longer: it fits in the 1 MiB that a client takes. */
+const MAX_POINTS = 18_000;
 const LIVE_INTERVALS: readonly string[] = ['5m', '1h', '24h'];
 const BLOCK_SECONDS = 7200;
 const BLOCKS = 10;
