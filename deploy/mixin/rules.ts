@@ -238,6 +238,17 @@ max without (${volatile}) (${s('up')})`,
         'A daemon of {{ $labels.job }}{{ with $labels.namespace }} in {{ . }}{{ end }}{{ with $labels.account }} for ' +
         'account {{ . }}{{ end }} was scraped in the last 6 h, and no target is left.',
     },
+    KillswitchShardMissing: {
+      // Where `shard.count` is larger than the shards that run, nobody wants the markets of those that do not.
+      expr: `max without (${volatile}) (${s('killswitch_fleet_markets')})
+>
+sum without (${volatile}) (${s('killswitch_shard_markets')})`,
+      lasting: '2m',
+      summary: 'No shard guards some of the {{ $value }} markets.',
+      description:
+        'The shards of {{ $labels.job }}{{ with $labels.account }} for account {{ . }}{{ end }} that answer have fewer ' +
+        'markets than the fleet. The timers of the others fire, and their orders are cancelled.',
+    },
     KillswitchAbsent: {
       expr: `absent(${s('up')})`,
       lasting: '2m',

@@ -170,6 +170,14 @@ const DEATHS: readonly Play[] = [
     fires: { 25: [], 90: ['KillswitchUnarmed'], 600: ['KillswitchUnarmed'] },
   },
   {
+    name: 'a fleet that was told of a shard that does not run',
+    world: together(
+      daemon(MAIN, { killswitch_shard_markets: turns(1, 0) }),
+      ending(onlyMarkets(daemon(MAIN)), TROUBLE),
+    ),
+    fires: { 110: [], 130: ['KillswitchShardMissing'], 900: ['KillswitchShardMissing'] },
+  },
+  {
     name: 'no daemon being a target any more',
     world: died(MAIN, 0),
     fires: { 90: ['KillswitchUnarmed'], 130: ['KillswitchAbsent', 'KillswitchGone', 'KillswitchUnarmed'] },

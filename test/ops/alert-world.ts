@@ -82,6 +82,7 @@ export function daemon({ markets = ['BTC_USDT'], ...target }: Target, change: Ch
   for (const name of ONE) add(`killswitch_${name}`, '', 1);
   for (const name of ZERO) add(`killswitch_${name}`, '', 0);
   add('killswitch_survivable_outage_ratio', '', 0.87);
+  for (const of of ['shard', 'fleet']) add(`killswitch_${of}_markets`, '', markets.length);
   for (const purpose of PURPOSES) {
     add('killswitch_requests_total', `purpose="${purpose}"`, (scrape) => (purpose === 'renew' ? scrape : 0));
     add('killswitch_request_failures_total', `purpose="${purpose}",reason="timeout"`, 0);
