@@ -148,7 +148,7 @@ unless
       // A timer that is wanted, or was given another timeout, a moment ago has a moment to be renewed.
       expr: `(((${expiry} > 0) - time()) / ${timeout} < 0.5)
 and ((${expiry} - timestamp(${expiry})) / ${timeout} < 0.6)
-and (min_over_time(${desired}[15s]) == 1)
+and (${desired} == 1 unless (min_over_time(${desired}[15s]) == 0))
 unless (changes(${timeout}[15s]) > 0)`,
       summary: 'The timer of {{ $labels.market }} is not being renewed.',
       description:

@@ -13,6 +13,7 @@ import {
   OTHER,
   onlyMarkets,
   renewed,
+  seenEvery,
   type Target,
   TROUBLE,
   together,
@@ -53,6 +54,7 @@ const dead = (state: string): Changes => ({ ...botTurns(state), [DESIRED]: turns
 const once = turns(0, 1);
 
 const SHORT: Changes = { [EXPIRY]: renewedUntilTrouble(25), killswitch_timer_timeout_seconds: 30 };
+const LONG: Changes = { [EXPIRY]: renewedUntilTrouble(595), killswitch_timer_timeout_seconds: 600 };
 const KEY_REFUSED: Changes = { killswitch_authorised: turns(1, 0) };
 const REJECTED: Changes = { 'killswitch_market_state{state="rejected",market="BTC_USDT"}': turns('_', 1) };
 
@@ -67,6 +69,13 @@ const PAGES: readonly Play[] = [
       75: ['KillswitchTimerRunningOut'],
       100: ['KillswitchTimerRunningOut', 'KillswitchUnarmed'],
     },
+  },
+  {
+    name: 'a timer that runs out between scrapes of a minute each',
+    world: seenEvery(12, daemon(MAIN, LONG)),
+    fires: Object.fromEntries(
+      [300, 320, 340, 350, 380, 410].map((at) => [at, ['KillswitchTimerRunningOut']]),
+    ),
   },
   only('KillswitchTimerRunningOut', 'no renewal of a short timeout getting through', SHORT, 5, 15),
   only('KillswitchUnarmed', 'a market that was never armed', { [EXPIRY]: turns(1e6, 0) }, 25, 40),

@@ -145,6 +145,10 @@ export function together(...worlds: readonly World[]): World {
   return all;
 }
 
+/** The world as one scrape in so many sees it. */
+export const seenEvery = (scrapes: number, world: World): World =>
+  mapped(world, (values) => (scrape) => (scrape % scrapes === 0 ? values(scrape) : '_'));
+
 /** The series of a market alone. */
 export const onlyMarkets = (world: World): World =>
   new Map([...world].filter(([name]) => name.includes('market=')));
