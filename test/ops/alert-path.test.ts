@@ -56,7 +56,7 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   expect(readDeployed('../docs/runbooks.md')).toMatch(/paged\s+within\s+a\s+minute/);
 });
 
-test('a refused key holds back what follows from it, for its own account only', async (context) => {
+test('a refused key holds back what follows from it, of its own daemon only', async (context) => {
   const stage = stageFor(context);
   const receiver = await startReceiver(context);
   const url = `http://${await startAlertmanager(context, stage.directory, receiver.url)}/api/v2/alerts`;
@@ -69,6 +69,7 @@ test('a refused key holds back what follows from it, for its own account only', 
     alert('KillswitchTimerRunningOut', 'main', { instance: 'a', ...market }),
     alert('KillswitchUnarmed', 'main', market),
     alert('KillswitchLapsed', 'main', { instance: 'a', ...market }),
+    alert('KillswitchLapsed', 'main', { instance: 'b', ...market }),
     alert('KillswitchUnarmed', 'other', market),
   ]);
   const headers = { 'content-type': 'application/json' };
@@ -79,6 +80,8 @@ test('a refused key holds back what follows from it, for its own account only', 
   });
   expect(told.map(({ account, alertname }) => `${account} ${alertname}`).toSorted()).toEqual([
     'main KillswitchKeyRefused',
+    'main KillswitchLapsed',
+    'main KillswitchUnarmed',
     'other KillswitchUnarmed',
   ]);
 });

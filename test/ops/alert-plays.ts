@@ -71,7 +71,7 @@ const PAGES: readonly Play[] = [
     },
   },
   {
-    name: 'a timer that runs out between scrapes of a minute each',
+    name: 'a timer that ends between rare scrapes',
     world: seenEvery(12, daemon(MAIN, LONG)),
     fires: Object.fromEntries(
       [300, 320, 340, 350, 380, 410].map((at) => [at, ['KillswitchTimerRunningOut']]),
@@ -179,7 +179,7 @@ const DEATHS: readonly Play[] = [
     fires: { 25: [], 90: ['KillswitchUnarmed'], 600: ['KillswitchUnarmed'] },
   },
   {
-    name: 'a fleet that was told of a shard that does not run',
+    name: 'a fleet with a shard that does not run',
     world: together(
       daemon(MAIN, { killswitch_shard_markets: turns(1, 0) }),
       ending(onlyMarkets(daemon(MAIN)), TROUBLE),
