@@ -57,7 +57,7 @@ function groupsOf(config: MixinConfig): unknown[] {
   const others = [...rules('warning', warnings(s, volatile)), ...rules('info', infos(s))];
   return [
     // Quick enough to page in time. One group, so that no alert goes by what was recorded seconds before.
-    { name: 'killswitchd-critical', interval: '5s', rules: [...recordingsOf(s), ...critical] },
+    { name: 'killswitchd-critical', interval: '5s', rules: [...recordingsOf(s, volatile), ...critical] },
     { name: 'killswitchd-warning', interval: '15s', rules: others },
   ];
 }
@@ -90,10 +90,12 @@ const selectorOf =
 const WANTED = 'instance_market:killswitch_wanted_expiry_timestamp_seconds:last';
 /** What tells one daemon from another. */
 const TARGET = 'job, instance, account, cluster, namespace, pod';
+/** When the time of a timer was up that no daemon had armed which answers, as long as that lasts. */
+const ABANDONED = 'market:killswitch_abandoned_expiry_timestamp_seconds:last';
 const FAILING = 'instance:killswitch_renewal_failures:ratio_rate5m';
 const SLACK_P05 = 'instance:killswitch_renewal_slack_ratio:p05_10m';
 
-function recordingsOf(s: Select): Recording[] {
+function recordingsOf(s: Select, volatile: string): Recording[] {
   const expiry = s('killswitch_timer_expiry_timestamp_seconds');
   return [
     {
@@ -109,6 +111,15 @@ or
   >
     (time() - 3600)
 )`,
+    },
+    {
+      // A daemon that had the timer armed itself counts what it could not keep, and says so.
+      record: ABANDONED,
+      expr: `((max without (${volatile}) (${WANTED}) < time()) > 0)
+unless
+(max without (${volatile}) (${s('killswitch_market_armed_desired')}) == 0)
+unless
+max without (${volatile}) ((${WANTED} > 0) and on (${TARGET}) (${s('up')} == 1))`,
     },
     {
       record: FAILING,
@@ -273,6 +284,16 @@ function warnings(s: Select, volatile: string): Alerts {
       summary: 'A timer of {{ $labels.instance }} was not surely armed for a while.',
       description:
         'It was not known then whether it fired; KillswitchLapsed says so if it did. The log line "overdue" names it.',
+    },
+    KillswitchTakenOverLate: {
+      // Only once the timer is armed: until then it is KillswitchUnarmed that tells.
+      expr: `max_over_time(${ABANDONED}[10m])
+and
+(max without (${volatile}) (${WANTED}) > time())`,
+      summary: 'The timer of {{ $labels.market }} ran out between two processes.',
+      description:
+        'Its time was up at {{ $value | humanizeTimestamp }}, before another process had it armed: its orders were ' +
+        'cancelled, unless the timer had been deleted. The new process knows nothing of that.',
     },
     KillswitchRenewalsFailing: {
       expr: `${FAILING} > 0.2`,

@@ -201,6 +201,19 @@ const DEATHS: readonly Play[] = [
     world: together(ending(daemon(OLD), TROUBLE), beginning(daemon(NEW, { [EXPIRY]: 0 }), TROUBLE)),
     fires: { 45: [], 90: ['KillswitchUnarmed'] },
   },
+  {
+    name: 'a new pod that arms a timer too late',
+    world: together(ending(daemon(OLD), TROUBLE), beginning(daemon(NEW), TROUBLE + 16)),
+    fires: { 75: [], 85: ['KillswitchTakenOverLate'], 650: ['KillswitchTakenOverLate'], 700: [] },
+  },
+  {
+    name: 'a service that is started again too late',
+    world: together(
+      ending(daemon(MAIN, { [EXPIRY]: renewed(10) }), TROUBLE, 4),
+      beginning(daemon(MAIN), TROUBLE + 4),
+    ),
+    fires: { 15: [], 25: ['KillswitchTakenOverLate'], 590: ['KillswitchTakenOverLate'], 640: [] },
+  },
 ];
 
 export const PLAYS: readonly Play[] = [...PAGES, ...TICKETS, ...DEATHS];
