@@ -232,7 +232,9 @@ function daemonAlerts(s: Select, volatile: string): Alerts {
       dashboard: 'bot',
     },
     KillswitchDown: {
-      expr: `${s('up')} == 0`,
+      expr: `${s('up')} == 0
+or
+(${s('up')} unless on (${TARGET}) ${s('killswitch_build_info')})`,
       // A restart takes a second or two, and a pod that ends is a target for a moment longer.
       lasting: '30s',
       summary: 'killswitchd at {{ $labels.instance }} does not answer.',

@@ -137,6 +137,9 @@ const lastSeen =
   (before: number, then: number): Values =>
   (scrape) =>
     scrape < TROUBLE - 1 ? before : then;
+/** Of a target that answers with the metrics of another program. */
+const upOf = (target: Target): World =>
+  new Map([...daemon(target)].filter(([name]) => name.startsWith('up{')));
 const died = (target: Target, down: number) => ending(daemon(target), TROUBLE, down);
 
 /** What is heard of daemons that are dead or gone. */
@@ -152,6 +155,11 @@ const DEATHS: readonly Play[] = [
       3600: ['KillswitchDown', 'KillswitchUnarmed'],
       3800: ['KillswitchDown'],
     },
+  },
+  {
+    name: 'a program that took the port of a dead daemon',
+    world: together(ending(daemon(MAIN), TROUBLE), beginning(upOf(MAIN), TROUBLE)),
+    fires: { 25: [], 40: ['KillswitchDown'], 900: ['KillswitchDown'] },
   },
   {
     name: 'a daemon that is dead beside one that guards the same market on another account',
