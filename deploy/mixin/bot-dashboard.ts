@@ -78,7 +78,7 @@ function botFirstRow(q: Queries): Panel[] {
       title: 'Is every market protected?',
       description:
         'What the daemon says on /readyz: every configured market of a living bot is surely armed, and no bot is dead. ' +
-        'NOTHING IS GUARDED: no timer should be armed. DOWN: a daemon does not answer Prometheus; its timers run on ' +
+        'NOTHING IS GUARDED: no timer should be armed, and no bot is dead. DOWN: a daemon does not answer Prometheus; its timers run on ' +
         'and fire.',
       expr: armedNumber(q),
       steps: ARMED_STEPS,
@@ -88,11 +88,11 @@ function botFirstRow(q: Queries): Panel[] {
     stat({
       title: 'Orders are cancelled in',
       description:
-        'The least slack of a timer that should be armed: so long from now the exchange cancels the first orders if ' +
-        'nothing more is renewed. It goes on falling when the daemon is dead. Below 0 they are gone, or may be at any ' +
-        'moment. Markets that were never armed have no slack.',
+        'The least time that a timer has left: so long from now the exchange cancels the first orders if nothing ' +
+        'more is renewed, as it is for no dead bot. It goes on falling when the daemon is dead. Below 0 they are ' +
+        'gone, or may be at any moment. Markets that were never armed have no timer.',
       unit: 's',
-      expr: `min(${q.wanted}) - time()`,
+      expr: `min(${q.standing}) - time()`,
       steps: LEFT,
       none: NONE,
       decimals: 0,
@@ -100,8 +100,8 @@ function botFirstRow(q: Queries): Panel[] {
     stat({
       title: 'Least slack',
       description:
-        'The same as a share of the timeout. In good times it stays above 80 %; KillswitchTimerRunningOut pages below ' +
-        'a half.',
+        'Of the timers that should be armed, as a share of the timeout. In good times it stays above 80 %; ' +
+        'KillswitchTimerRunningOut pages below a half.',
       unit: 'percentunit',
       expr: `min((${q.wanted} - time()) / ${timeout})`,
       steps: SHARE,

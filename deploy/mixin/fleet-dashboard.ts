@@ -64,7 +64,7 @@ export function fleetDashboard(config: MixinConfig) {
   });
 }
 
-function fleetFirstRow({ s, up, wanted, wantedOrNever }: Queries): Panel[] {
+function fleetFirstRow({ s, up, standing, wantedOrNever }: Queries): Panel[] {
   const counts: readonly (readonly [title: string, description: string, expr: string])[] = [
     [
       'Daemons that do not answer',
@@ -99,10 +99,10 @@ function fleetFirstRow({ s, up, wanted, wantedOrNever }: Queries): Panel[] {
     stat({
       title: 'Next orders are cancelled in',
       description:
-        'The least slack of any timer that should be armed, if nothing more is renewed. Markets that were never armed ' +
-        'have no slack.',
+        'The least time that any timer has left, if nothing more is renewed, also one of a dead bot. Markets that ' +
+        'were never armed have none.',
       unit: 's',
-      expr: `min(${wanted}) - time()`,
+      expr: `min(${standing}) - time()`,
       steps: LEFT,
       none: NONE,
       decimals: 0,

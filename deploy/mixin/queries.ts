@@ -55,7 +55,9 @@ export interface Queries {
   readonly own: (expr: string) => string;
   /** When the timer of each wanted market ends, with what a daemon that is gone or dead said last. */
   readonly wanted: string;
-  /** The same with 0 for those that were never armed. */
+  /** When each timer ends that stands, wanted or not: a dead bot's is wanted no more, and its orders are cancelled. */
+  readonly standing: string;
+  /** Of the wanted ones, with 0 for those that were never armed. */
   readonly wantedOrNever: string;
   /** Slack of each wanted market in seconds, of the daemon that renewed it last, with that daemon's labels. */
   readonly slack: string;
@@ -70,8 +72,8 @@ export function queriesOf({ volatileLabels }: MixinConfig, chosen: string, marke
     `(${expr} and on (job, instance) last_over_time(${s('killswitch_build_info')}[6h]))`;
   const expiry = s('killswitch_timer_expiry_timestamp_seconds', market);
   const desired = s('killswitch_market_armed_desired', market);
-  const each = (armed: string) =>
-    `((${expiry}${armed}) and (${desired} == 1)) or ` +
+  const each = (armed: string, wanted = ` and (${desired} == 1)`) =>
+    `((${expiry}${armed})${wanted}) or ` +
     `((last_over_time(${expiry}[${MEMORY}])${armed}) and (last_over_time(${desired}[${MEMORY}]) == 1) ` +
     `unless on (job, instance) (${s('up')} == 1))`;
   const without = `without (${volatileLabels.join(', ')})`;
@@ -82,6 +84,7 @@ export function queriesOf({ volatileLabels }: MixinConfig, chosen: string, marke
     own,
     up: own(s('up')),
     wanted: `max ${without} (${each(' > 0')})`,
+    standing: `max ${without} (${each(' > 0', '')})`,
     wantedOrNever: `max ${without} (${each('')})`,
     slack: `(${latest} - time())`,
     quantile: (q, metric, by = 'le') =>
@@ -98,10 +101,11 @@ export const stateNumber = (s: Queries['s'], market: string): string =>
     ([value, name]) => `${value} * (${s('killswitch_market_state', `${market}, state="${name}"`)} == 1)`,
   ).join(' or ')})`;
 
-/** 1 ready, 2 nothing should be armed, 0 not ready, -1 a daemon does not answer. `by` groups all of them. */
+/** 1 ready, 2 nothing should be armed and no bot is dead, 0 not ready, -1 a daemon does not answer. `by` groups all of them. */
 export const armedNumber = ({ s, up }: Queries, by = ''): string => {
   const over = (how: string, expr: string) => `${how}${by} (${expr})`;
-  const idle = `${over('sum', s('killswitch_market_armed_desired'))} == bool 0`;
+  const dead = `${s('killswitch_bot_state', 'state=~"stale|failed"')} == 1`;
+  const idle = `${over('sum', `${s('killswitch_market_armed_desired')} or ${dead}`)} == bool 0`;
   const ready = `${over('min', s('killswitch_ready'))} * (1 - (${idle})) + 2 * (${idle})`;
   return `((${ready}) unless ${over('min', up)} == 0) or (${over('min', up)} - 1)`;
 };

@@ -78,10 +78,28 @@ test.each<[name: string, world: World, bot: Numbers, fleet: Numbers, moments?: r
     { [UNARMED]: 0 },
   ],
   [
-    'says so where a dead bot leaves nothing to arm',
-    daemon(MAIN, { ...botTurns('stale'), [DESIRED]: turns(1, 0), killswitch_ready: turns(1, 0) }),
+    'counts down what is left of the timers of a dead bot',
+    daemon(MAIN, { ...botTurns('stale'), [DESIRED]: turns(1, 0), [EXPIRY]: 400, killswitch_ready: 0 }),
+    { [PROTECTED]: 0, [LEFT]: 50, 'Least slack': null },
+    { [NEXT]: 50 },
+    [50],
+  ],
+  [
+    'says so where the timers of a dead bot have fired',
+    daemon(MAIN, {
+      ...botTurns('failed'),
+      [DESIRED]: turns(1, 0),
+      [EXPIRY]: turns(1e6, 0),
+      killswitch_ready: 0,
+    }),
+    { [PROTECTED]: 0, [LEFT]: null },
+    { [NEXT]: null },
+  ],
+  [
+    'says that nothing is guarded after a goodbye',
+    daemon(MAIN, { ...botTurns('goodbye'), [DESIRED]: turns(1, 0), [EXPIRY]: turns(1e6, 0) }),
     { [PROTECTED]: 2, [LEFT]: null },
-    {},
+    { [NEXT]: null },
   ],
 ])('a dashboard with everything chosen %s', (_name, world, bot, fleet, moments = [100]) => {
   const numbers = [
