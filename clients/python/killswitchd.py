@@ -22,7 +22,6 @@ timers: cancel your orders before it. An exception says `fail` instead: nothing 
 import asyncio
 import json
 import logging
-import math
 import os
 import re
 import socket
@@ -34,6 +33,7 @@ __all__ = ["AsyncKillSwitch", "KillSwitch", "KillSwitchError"]
 
 _LOG = logging.getLogger("killswitchd")
 _PAUSE_SECONDS = 0.5
+_WAIT_SECONDS = 60.0
 _LONGEST_SECONDS = 86400.0  # A socket cannot wait for ever.
 _MOST_BYTES = 1 << 20
 _Address = Union[str, Tuple[str, int]]
@@ -150,8 +150,10 @@ class KillSwitch(_Words):
         return self._result(self._say("beat", self._timeout))
 
     def wait_armed(self, timeout_seconds: Optional[float] = None) -> bool:
-        """Beats until all markets are armed. False where that takes too long."""
-        until = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        """Beats until all markets are armed, for 60 seconds unless given. False where that takes longer: go into the
+        loop all the same, which holds orders back. A bot that waits for ever for one market beats for all of them, and
+        its orders in the others stand, though it decides nothing."""
+        until = time.monotonic() + (_WAIT_SECONDS if timeout_seconds is None else timeout_seconds)
         while not self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
             time.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())
@@ -188,7 +190,7 @@ class AsyncKillSwitch(_Words):
         return self._result(await self._say("beat", self._timeout))
 
     async def wait_armed(self, timeout_seconds: Optional[float] = None) -> bool:
-        until = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        until = time.monotonic() + (_WAIT_SECONDS if timeout_seconds is None else timeout_seconds)
         while not await self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
             await asyncio.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())

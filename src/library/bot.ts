@@ -112,8 +112,8 @@ export class KillSwitch {
     return armed === true && Object.values(markets).every((each) => this.#holds(each));
   }
 
-  /** Beats until all markets are armed. False where that takes too long. */
-  async waitArmed(timeoutSeconds = Number.POSITIVE_INFINITY): Promise<boolean> {
+  /** Beats until all markets are armed. False where that takes longer: go into the loop, which holds orders back. */
+  async waitArmed(timeoutSeconds = 60): Promise<boolean> {
     const untilMs = now()[0] + timeoutSeconds * 1000;
     const left = () => Math.max(0, untilMs - now()[0]) / 1000;
     const beat = () => this.#say('beat', Math.min(this.#timeoutSeconds, left() + PAUSE_SECONDS));

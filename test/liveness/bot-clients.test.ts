@@ -239,6 +239,13 @@ describe.concurrent.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
+  test('does not beat for ever for a bot that waits for a market which is never armed', async (context) => {
+    const { server, client } = await together(context, command, { waitSeconds: 2 });
+    server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: null }));
+    const told = await client.does('wait_through 50 20');
+    expect(told).toEqual({ ended: [false, true], armed: false });
+  });
+
   test('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
     const { server, client } = await together(context, command);
     server.answer(true);

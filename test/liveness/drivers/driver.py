@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 
 from killswitchd import AsyncKillSwitch, KillSwitch, KillSwitchError
 
@@ -18,6 +19,8 @@ async def do(client, line):
         )
         await asyncio.sleep(*map(float, values))
         return {"armed": client.armed(), "done": beating.done(), "counted": await beating}
+    if word == "wait_through":
+        return await wait_through(client, map(float, values))
     if word == "at":
         return at(type(client), " ".join(values))
     if word == "leave":
@@ -27,6 +30,20 @@ async def do(client, line):
         return await result if asyncio.iscoroutine(result) else result
     except KillSwitchError as error:
         return f"KillSwitchError: {error}"
+
+
+async def wait_through(client, jumps):
+    """Whether wait_armed has ended after each jump of the clock, and with what."""
+    is_async = isinstance(client, AsyncKillSwitch)
+    waiting = asyncio.ensure_future(client.wait_armed() if is_async else asyncio.to_thread(client.wait_armed))
+    ended = []
+    for seconds in jumps:
+        await asyncio.sleep(0.3)
+        before = time.monotonic
+        time.monotonic = lambda before=before, seconds=seconds: before() + seconds
+        await asyncio.wait([waiting], timeout=2.0)
+        ended.append(waiting.done())
+    return {"ended": ended, "armed": await waiting}
 
 
 def at(kind, address):

@@ -25,6 +25,8 @@ async function act(word: string | undefined, value: string | undefined): Promise
       await sleep((seconds ?? 0) * 1000);
       return { armed: client.armed(), done, counted: await beating };
     }
+    case 'wait_through':
+      return waitThrough(value?.split(' ').map(Number) ?? []);
     case 'at':
       process.env['KILLSWITCHD_CONTROL'] = value;
       return new KillSwitch().armed();
@@ -40,6 +42,23 @@ async function act(word: string | undefined, value: string | undefined): Promise
         return null;
       });
   }
+}
+
+/** Whether `waitArmed` has ended after each jump of the clock, and with what. */
+async function waitThrough(jumps: readonly number[]) {
+  let done = false;
+  const waiting = client.waitArmed().finally(() => {
+    done = true;
+  });
+  const ended: boolean[] = [];
+  for (const seconds of jumps) {
+    await sleep(300);
+    const before = performance.now.bind(performance);
+    performance.now = () => before() + seconds * 1000;
+    await Promise.race([waiting, sleep(2000)]);
+    ended.push(done);
+  }
+  return { ended, armed: await waiting };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
