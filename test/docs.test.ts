@@ -89,6 +89,13 @@ describe('no document leads nowhere', () => {
   });
 });
 
+it('no bot that sends its beats with curl waits for a daemon that hangs', () => {
+  const files = [...DOCUMENTS, 'config/killswitchd.example.yaml', 'config/clients/beat.sh'];
+  const beats = files.flatMap((path) => matches(/curl .*\/v1\/beat/g)(read(path)));
+  expect(beats.length).toBeGreaterThan(2);
+  expect(beats.filter((command) => !command.includes(' -m 2 '))).toEqual([]);
+});
+
 describe('no document names what does not exist', () => {
   it('as a metric', async () => {
     const { metricNames } = await telemetryTables();
