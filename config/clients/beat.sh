@@ -34,6 +34,7 @@ trap 'stopping=yes' TERM INT
 
 while [ -z "$stopping" ]; do
   reply=$(say beat 2)
+  case $reply in *'"counted":false'*) echo "the beat did not count: $reply" >&2 ;; esac
   case $reply in
     '{"armed":true'*)
       if ! "$@"; then
@@ -47,6 +48,6 @@ while [ -z "$stopping" ]; do
   sleep 1
 done
 
-# Cancel your orders here. Then nothing is left to guard, and the daemon deletes the timers.
-say goodbye 10
+# Cancel your orders here. Then nothing is left to guard, and the daemon deletes the timers. It answers within 15 s.
+say goodbye 17
 exit 0

@@ -342,6 +342,28 @@ test('beat.sh holds its orders back when it is refused, and says why, and when t
   expect(bot.output()).not.toContain(TRADES);
 });
 
+test('beat.sh says that its beats do not count, and trades while it is armed', async (context) => {
+  const server = await serveBeats(context, pathFor(context));
+  server.answer({ body: '{"armed":true,"counted":false,"why":"the mode is file","markets":{}}' });
+  const bot = run(context, server);
+  await prints(bot, 'the beat did not count: {"armed":true,"counted":false,"why":"the mode is file"');
+  await prints(bot, TRADES);
+  expect(new Set(words(server))).toEqual(new Set(['/v1/beat']));
+});
+
+test('beat.sh waits for the answer to its goodbye for longer than the daemon may take', async (context) => {
+  const folder = folderFor(context);
+  // In the place of curl, which would have to wait for as long.
+  writeFileSync(join(folder, 'curl'), '#!/bin/sh\necho "$*" >&2\necho {\\"armed\\":true,\n', { mode: 0o755 });
+  const server = await serveBeats(context, pathFor(context));
+  const bot = run(context, server, { PATH: `${folder}:${process.env['PATH']}` });
+  await prints(bot, TRADES);
+  bot.signal('SIGTERM');
+  expect(await bot.ended).toEqual([0, null]);
+  const [, seconds] = /-m (\d+) .*\/v1\/goodbye/.exec(bot.output()) ?? [];
+  expect(Number(seconds)).toBeGreaterThan(15);
+});
+
 test('beat.sh says that it failed, and no goodbye, when a round of the bot fails', async (context) => {
   const server = await serveBeats(context, pathFor(context));
   server.answer(true);
