@@ -187,7 +187,9 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
     return reply.send({ nowMs: parts.nowMs() });
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  take('reset', RESET, null, ([{ snapshot = 0 } = {}], reply) => {
+  take('reset', RESET, null, (items, reply) => {
+    const [{ snapshot = 0 } = {}] = items;
+    if (items.length !== 1) return fail(reply, 400, `reset: expected one object, found ${items.length}`);
     if (parts.reset(snapshot)) return reply.send({ snapshot });
     return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
   });

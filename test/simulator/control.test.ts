@@ -89,6 +89,8 @@ balances | {"currency":"BTC","amount":"11111111111111111111111111111111111111111
 balances | {"account":"mian","currency":"BTC","amount":"1"} | balance: account is "mian"; allowed: main
 prices   | {"market":"BTC_PERP","price":"1"}            | price: market is "BTC_PERP"; expected an available spot market
 prices   | {"market":"BTC_USDT","price":"0.0"}          | price: price is "0.0"; expected a decimal above 0
+reset    | []                                           | reset: expected one object, found 0
+reset    | [{"snapshot":0},{"snapshot":1}]              | reset: expected one object, found 2
 `;
 
 test.each(rowsOf(REFUSED))('%s refuses %s and says what is allowed', async (path, body, message) => {
