@@ -164,6 +164,8 @@ export function listMyCodes(call: Call) {
   const { account, profile, seed, codes } = call;
   const form = readForm(call);
   const { limit, offset } = form.page(30);
+  if (profile === 'live' && limit + offset > 10_000)
+    form.flaws.push(flaw('offset', 'and limit may not be greater than 10000 together.'));
   if (form.flaws.length > 0) return refuseFields('form', form.flaws, profile);
   const all = codesOf(seed, account, codes);
   const page = { total: all.length, data: all.slice(offset, offset + limit), limit, offset };

@@ -73,6 +73,14 @@ test('the live profile answers a withdrawal, a new address and codes with 201', 
   expect([...asked, trader.ask(PATHS.codes, {})].map(({ status }) => status)).toEqual([201, 201, 201]);
 });
 
+test.each([
+  ['documented', 10_000, 200],
+  ['live', 9970, 201],
+  ['live', 9971, 400],
+] as const)('the %s profile answers codes from %i on with %i', (profile, offset, status) => {
+  expect(createTrader({ profile }).ask(PATHS.codes, { offset }).status).toBe(status);
+});
+
 test('new addresses are disabled until the account is enabled for them', () => {
   const trader = createTrader({ keys: keysOf({ 'demo-key': 'main', b: 'other' }), newAddresses: ['other'] });
   const disabled = refusal(403, 4, "You don't have permission to use this endpoint.");
