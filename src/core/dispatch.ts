@@ -26,30 +26,31 @@ const LEAST_OWN = 64;
 const OVERDUE_FACTOR = 1.25;
 
 /** The first number of each rank. What is added, milliseconds or thousandths of a timeout, is far less than their gaps. */
-const RANK = { ends: -2e12, turn: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
-/** A lapsed or new market lets those with time go first for this long. Once in this time one goes before all that press. */
+const RANK = { turn: -1e12, presses: 0, ends: 5e11, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
+/** What has lapsed, is new, or is to end lets the others go first for this long. Once in this time one goes before them. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
- * The place in the order. The first attempt to end a timer goes first; then the earliest deadline, down to those that
- * have lost half of their time; then what has time, the least share of its timeout first, so that short timers leave tokens
- * to long ones; then what has lapsed or is new, and what failed to end a timer. After a few seconds these go before what
- * has time, and every few seconds one of them before all but first ends: who uses up the budget or the wire must neither
- * leave them unarmed, nor be left without both by deletes that fail.
+ * The place in the order. The earliest deadline goes first, down to the timers that have lost half of their time, also of
+ * those that are to be deleted: hundreds of deletes must not let others fire. Then the first attempt to end a timer; then
+ * what has time, the least share of its timeout first, so that short timers leave tokens to long ones; then what has lapsed
+ * or is new, and what failed to end a timer. After a few seconds these go before what has time, and every few seconds one
+ * before all: who uses up the budget or the wire must not leave the others without both.
  */
 function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   const isEnd = market.goal === 'delete' || market.goal === 'trip';
-  if (isEnd && market.streak === 0) return RANK.ends - waitedMs;
-  if (isEnd || !isSalvageable(state, market, leftMs))
+  const canBeSaved = market.goal !== 'trip' && isSalvageable(state, market, leftMs);
+  if (isEnd ? market.streak > 0 : !canBeSaved)
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
-  if (leftMs <= pressingUntilMs) return RANK.presses + leftMs;
+  if (canBeSaved && leftMs <= pressingUntilMs) return RANK.presses + leftMs;
+  if (isEnd) return RANK.ends - waitedMs;
   return RANK.hasTime + (1000 * leftMs) / market.settings.timeoutMs;
 }
 
 /**
- * The market that goes before what presses: of those that are not surely armed, the one that has waited longest. Null for
- * a few seconds after the last turn: who is armed must stay so.
+ * The market that goes before what presses: of those that are not surely armed, or are to end, the one that has waited
+ * longest. Null for a few seconds after the last turn: who is armed must stay so.
  */
 function whoseTurn(state: CoreState, due: readonly Due[]): MarketState | null {
   if (state.now.monoMs - state.turnMs <= LAPSED_WAITS_MS) return null;
@@ -99,7 +100,9 @@ export function dispatch(state: CoreState): void {
     }
   }
   const left: MarketState[] = [];
-  const open = state.usableBases.filter((base) => base.takesRenewals);
+  const takers = state.usableBases.filter((base) => base.takesRenewals);
+  // A failed ping alone keeps no renewal from the last address that is left.
+  const open = takers.length > 0 ? takers : state.usableBases.filter(({ outage }) => outage === null);
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
     // A refused key gates the markets that have met it, or were never armed, as an outage does: one probe at a time finds out.

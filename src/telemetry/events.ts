@@ -137,7 +137,7 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   pinged: (n, { base }) =>
     n.ok
       ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
-      : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Requests are still sent.`,
+      : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Requests are still sent${n.base === 0 ? '' : ' there where no other address is left'}.`,
   'all-armed': (n) =>
     `${n.markets === 1 ? 'The market is' : `All ${n.markets} markets are`} armed, ${durationText(n.sinceStartMs)} after the start.`,
   stopping: (n) =>

@@ -255,14 +255,44 @@ describe('where renewals one after the other cannot carry all that is asked for'
     expect(driver.notices('lapsed')).toEqual([]);
   });
 
-  test.each(['trip', 'disarm'] as const)('a %s goes before every renewal', (does) => {
+  test.each(['trip', 'disarm'] as const)('a %s has its turn within seconds', (does) => {
     const driver = overload(12);
     driver.operate(does, ['LONG']);
-    const before = driver.writes.length;
-    driver.live(600, 250);
-    expect(driver.writes[before]?.market).toBe('LONG');
+    const askedMs = driver.sinceStartMs();
+    driver.live(6000, 250);
+    expect(driver.of('LONG', askedMs)).toHaveLength(1);
   });
 });
+
+test.each([
+  ['disarm', 200, 22, 'increasing'],
+  ['trip', 200, 22, 'increasing'],
+  ['goodbye', 100, 50, 'increasing'],
+  ['removal', 200, 22, 'increasing'],
+  ['disarm', 3000, 50, 'window'],
+] as const)(
+  'a %s of %i markets costs those of 5 s no timer (%i ms, %s nonces)',
+  (what, count, roundTripMs, nonce) => {
+    const few = many(3, 5, 'WELL').map((text) => ({ ...marketOf(text), bot: 'well' }));
+    const lots = many(count, 600, 'LONG');
+    const settings = { nonce, liveness: { mode: 'beat', ttlMs: 600_000 }, connections: 64 } as const;
+    const driver = createDriver({ markets: [...few, ...lots], ...settings });
+    driver.say('beat');
+    driver.say('beat', 'well');
+    driver.live(60_000, roundTripMs);
+    const fromMs = driver.sinceStartMs();
+    if (what === 'goodbye') driver.say('goodbye');
+    else if (what === 'removal') driver.reload({ markets: few, ...settings });
+    else driver.operate(what, driver.state.markets.map(({ settings: { market } }) => market).slice(3));
+    driver.live(20_000, roundTripMs);
+    expect(driver.notices('overdue')).toEqual([]);
+    const isEnd = (seconds: number | null) => seconds === null || seconds === 5;
+    const ended = driver.writes.filter(({ market, atMs, timeoutSeconds }) => {
+      return atMs >= fromMs && market.startsWith('LONG') && isEnd(timeoutSeconds);
+    });
+    expect(ended).toHaveLength(count);
+  },
+);
 
 test.each([
   ['disarm', 6, 100, {}],

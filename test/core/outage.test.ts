@@ -231,12 +231,25 @@ describe('the second address', () => {
     expect(asked.slice(0, 3)).toEqual([0, 1, 0]);
   });
 
-  test('does not take over while its own ping fails', () => {
-    const { driver, all } = three(null, { bases, sameAccount: true });
+  test('takes over though its own ping fails, where no other is left', () => {
+    const driver = played({ bases, sameAccount: true, markets: ['AAA:5', 'BBB:5'] }, 'start, live 10');
     ping(driver, false, 1);
-    for (const write of all) driver.settle(write, NOT_SENT);
-    driver.wait(2000);
-    expect(basesOf(driver.take())).toEqual(new Set([0]));
+    driver.live(20_000, 10, (write) =>
+      write.base === 1 ? driver.apply(write) : driver.settle(write, NOT_SENT),
+    );
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    expect(driver.notices('overdue')).toEqual([]);
+  });
+
+  test('does not take over while its own ping fails, and a third one is well', () => {
+    const three = [...bases, 'https://third.example'];
+    const driver = played({ bases: three, sameAccount: true }, 'start, live 10');
+    ping(driver, false, 1);
+    ping(driver, true, 2);
+    driver.live(10_000, 10, (write) =>
+      write.base === 2 ? driver.apply(write) : driver.settle(write, NOT_SENT),
+    );
+    expect(basesOf(driver.writes)).toEqual(new Set([0, 2]));
   });
 
   test.each([

@@ -200,7 +200,11 @@ export const PLANTED: readonly PlantedBug[] = [
     ],
   ]),
   bug('deletes and trips that fail go before all renewals', 71, 'fired although', [
-    ['core/dispatch', 'isEnd && market.streak === 0', 'isEnd'],
+    [
+      'core/dispatch',
+      'if (isEnd ? market.streak > 0 : !canBeSaved)',
+      'if (isEnd) return 2 * RANK.turn - waitedMs;\n  if (!canBeSaved)',
+    ],
   ]),
   bug('a trip that a stray may undo is called the last', 48, 'called a timer cut', [
     ['core/settle', 'at.monoMs >= straysUntilMs', "as === 'trip' || at.monoMs >= straysUntilMs"],
