@@ -73,12 +73,13 @@ export function loadConfig({ env, flags, command = null, lookAt: look = lookNow 
 
   const name = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   const file = name === null || name === '' ? null : readConfigFile(name, lookAt);
-  if (file !== null) problems.push(...file.problems);
+  // Not `push(...)`: each of a hundred thousand would be an argument on the stack.
+  for (const problem of file?.problems ?? []) problems.push(problem);
   // Without knowing what the file says, everything that it may say would be called missing.
   if (name === '' || file?.values === null) return invalid(problems, known, contents);
 
   const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
-  problems.push(...fileLayer.flatMap((layer) => layer.problems));
+  for (const problem of fileLayer.flatMap((layer) => layer.problems)) problems.push(problem);
   const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
   const values = mergeLayers(layers);
   const report = createReport(problems, layers);
@@ -149,7 +150,7 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   warn(embeddedExchange && isWritten(['exchange', 'baseUrls']), `exchange.baseUrls: ${unused}`);
   const others = `only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`;
   warn(baseUrls.length > 1 && !sameAccount, `exchange.baseUrls: ${others}`);
-  warnings.push(...baseUrls.filter(isPlainAndRemote).map(warningOfPlainHttp));
+  for (const base of baseUrls.filter(isPlainAndRemote)) warnings.push(warningOfPlainHttp(base));
 
   const waits = `shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`;
   const none = `none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`;
@@ -157,7 +158,7 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
 
   const anybody =
     'can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password';
-  warnings.push(...remote(web.listen).map((text) => `web.listen: whoever reaches ${text} ${anybody}`));
+  for (const text of remote(web.listen)) warnings.push(`web.listen: whoever reaches ${text} ${anybody}`);
 
   const hasToken = control.tokenFile !== null;
   const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);

@@ -43,6 +43,8 @@ const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
 const CHANGES =
   'the configuration file, or that of a secret or of a token, is being written: it was another one at each look';
+const FAULT =
+  'the configuration cannot be checked, which is a fault of killswitchd: nothing of it is taken over, and what is in force stays';
 const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /** Reads the configuration again. One that is wrong, or differs in what cannot change, changes nothing at all. */
@@ -58,15 +60,14 @@ export function createReloading(daemon: Running) {
   const poll = createPoll(daemon, lookAtFiles, () => take('poll'));
 
   async function run(trigger: ReloadTrigger): Promise<ReloadReport> {
-    const found = await read(daemon, lookAtFiles, contents);
+    const found = await check(daemon, lookAtFiles, contents);
     if (over) return { kind: 'rejected', problems: [STOPPING] };
     if ('problems' in found) return reject(trigger, found.problems);
     const next = found.config;
-    const { refusals, added, removed, moved, changed, ...diff } = diffConfig(inForce.config(), next);
-    if (refusals.length > 0) return reject(trigger, refusals);
+    const { added, removed, moved, changed } = found.diff;
     contents = found.contents;
     // While the key was refused, another one may have been read that the configuration in force does not have.
-    const same = !guard.replaceSecrets(next) && diff.same;
+    const same = !guard.replaceSecrets(next) && found.diff.same;
     if (!same) {
       telemetry.follow(next);
       inForce.follow(next);
@@ -119,6 +120,18 @@ export function createReloading(daemon: Running) {
 
 const UNSEEN: Look = { content: wrong('was not looked at yet'), changedMs: null };
 const seenIn = (looks: Looks) => (path: string) => looks.get(path) ?? UNSEEN;
+
+/** What is read, and what it would change. Nothing is changed yet, so whatever is thrown here need not end the process. */
+async function check(daemon: Running, lookAtFiles: LookAtFiles, known: Contents) {
+  try {
+    const found = await read(daemon, lookAtFiles, known);
+    if ('problems' in found) return found;
+    const diff = diffConfig(daemon.inForce.config(), found.config);
+    return diff.refusals.length > 0 ? { problems: diff.refusals } : { ...found, diff };
+  } catch (error) {
+    return { problems: [`${FAULT}: ${String(error)}`] };
+  }
+}
 
 /**
  * Reads the configuration and all that it names, once all files were the same at two looks, and changed secrets for a

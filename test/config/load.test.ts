@@ -194,6 +194,8 @@ it.each<[string, string, string | Buffer]>([
   ['beyond 1 MiB', 'is bigger than 1 MiB', `${FILE}#${'x'.repeat(1024 * 1024)}`],
   ['in bounded time, with many anchors', 'anchors are repeated too often', anchors],
   ['in bounded time, with many keys', 'more mistakes', `exchange:\n${keys}`],
+  ['with more mistakes than a call has arguments', 'more mistakes', `markets: [${'1,'.repeat(140_000)}]`],
+  ['with more repeated keys than a call has arguments', 'more mistakes', 'a: 1\n'.repeat(140_000)],
   ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
   [
     'in bounded time, with many mistakes by alias',

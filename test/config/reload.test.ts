@@ -1,9 +1,11 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
 import { diffConfig, hashOf, ownerOf, toCoreSettings } from '../../src/config/config.ts';
 import type { Flags } from '../../src/config/environment.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
+import { createInForce, createReloading, type Running } from '../../src/daemon/reloading.ts';
 import { folderFor } from '../liveness/started.ts';
 import { ENVIRONMENT, fileOf, load, loadWell, problemsOf, shardSecrets } from './fixture.ts';
 
@@ -274,4 +276,29 @@ it.each([
   const problems = problemsOf(load(null, { ...WITHOUT_KEY, ...file, KILLSWITCHD_SHARD: '1/3' }));
   expect(problems).toMatch(allowed ? /^$/ : /each shard needs a key of its own/);
   renameSync(path, folder);
+});
+
+it('a reload whose check throws is rejected with a message, and ends no process', async () => {
+  const told: (readonly string[])[] = [];
+  const clock = createSystemClock();
+  const loaded = loadWell(JSON.stringify(BASE));
+  const running = {
+    clock,
+    loaded,
+    inForce: createInForce(clock, loaded.config, () => {}),
+    load: () => {
+      throw new RangeError('too much of something');
+    },
+    guard: { hide: (text: string) => text },
+    telemetry: {
+      operations: { reloadRejected: (_trigger: string, problems: string[]) => told.push(problems) },
+    },
+    supervision: null,
+  };
+  const { reload } = createReloading(running as unknown as Running);
+  const says = expect.stringMatching(
+    /^the configuration cannot be checked.*RangeError: too much of something$/,
+  );
+  expect(await reload('signal', 0)).toEqual({ kind: 'rejected', problems: [says] });
+  expect(told).toEqual([[says]]);
 });
