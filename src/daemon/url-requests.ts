@@ -5,12 +5,12 @@ import type { Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
 /** Asks URLs of one origin at a time. It shares no connection and no lookup of a name with renewals. */
-function createRequester(clock: Clock) {
+function createRequester(clock: Clock, forgetsNames = false) {
   let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
   const wireTo = (origin: string) => {
     if (open?.origin !== origin) {
       void open?.wire.close();
-      open = { origin, wire: createTransport({ clock, bases: [origin], connections: 1 }) };
+      open = { origin, wire: createTransport({ clock, bases: [origin], connections: 1 }, forgetsNames) };
     }
     return open.wire;
   };
@@ -40,7 +40,7 @@ function createRequester(clock: Clock) {
 
 /** Asks a bot's URL again and again. The answer must have ended within the time given, or have brought 64 KiB. */
 export function openHttpProber(clock: Clock, url: string): Prober {
-  const requester = createRequester(clock);
+  const requester = createRequester(clock, true);
   return {
     probe(timeoutMs, done) {
       void requester.ask(url, null, timeoutMs, true).then((result) => {

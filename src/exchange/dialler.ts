@@ -83,15 +83,24 @@ function fullNames(host: string): string[] {
 const noAddress = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`queryA ENODATA ${host}`), { code: 'ENODATA', syscall: 'queryA' });
 
+/** The servers of names say that there is no such name, or no address of it. */
+const isGone = ({ code }: NodeJS.ErrnoException) => code === 'ENOTFOUND' || code === 'ENODATA';
+
+/** A name is gone only where all say so. */
+const worstOf = (errors: readonly NodeJS.ErrnoException[]) =>
+  errors.find((error) => !isGone(error)) ?? errors.at(-1);
+
 function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddress[]> {
   return new Promise((resolve, reject) => {
     const found: LookupAddress[] = [];
+    const errors: NodeJS.ErrnoException[] = [];
     let open = 2;
     const end = () => resolve(found.toSorted((one, other) => one.family - other.family));
     const takeIn = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
       open -= 1;
       if (error === null) found.push(...addresses.map((address) => ({ address, family })));
-      if (open === 0 && found.length === 0) reject(error ?? noAddress(host));
+      else errors.push(error);
+      if (open === 0 && found.length === 0) reject(worstOf(errors) ?? noAddress(host));
       else if (open === 0) end();
       else if (found.length > 0) clock.after(OTHER_FAMILY_MS, end);
     };
@@ -108,7 +117,7 @@ async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Pro
     const answers = await Promise.allSettled(fullNames(host).map((name) => ask(resolver, clock, name)));
     const found = answers.find((answer) => answer.status === 'fulfilled');
     if (found !== undefined) return found.value;
-    throw answers.map((answer) => (answer.status === 'rejected' ? answer.reason : null)).at(-1);
+    throw worstOf(answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : [])));
   } finally {
     resolver.cancel();
     resolvers.delete(resolver);
@@ -118,9 +127,10 @@ async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Pro
 /**
  * Names by `/etc/hosts` and DNS. Other sources of nsswitch.conf are not asked: they need threads, and a name that does
  * not answer holds its thread for many seconds. The last good addresses are kept and used at once, so that only the first
- * dial of all waits for a lookup. One lookup per name is under way at a time.
+ * dial of all waits for a lookup. One lookup per name is under way at a time. `forgets`: those of a name that is gone are
+ * not kept: another one may have them by now.
  */
-export function createNames(clock: Clock) {
+export function createNames(clock: Clock, forgets = false) {
   const names = new Map<string, Name>();
   const resolvers = new Set<Resolver>();
 
@@ -134,6 +144,7 @@ export function createNames(clock: Clock) {
       return null;
     } catch (error) {
       name.doubtful = true;
+      if (forgets && isGone(error as NodeJS.ErrnoException)) name.known = [];
       return error as NodeJS.ErrnoException;
     } finally {
       name.asked = null;

@@ -90,11 +90,12 @@ const MAX_BODY_BYTES = 65_536;
  * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
  * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. A used
  * connection is checked once more for a pending close by undici. `mayWrite` is asked in the step of the write itself.
- * A request that may not open a connection yet takes the first one that answers.
+ * A request that may not open a connection yet takes the first one that answers. `forgetsNames`: a name that is gone loses
+ * its addresses. Those of the exchange are kept, because an error of the servers of names must cost no renewal.
  */
-export function createTransport(options: TransportOptions): Transport {
+export function createTransport(options: TransportOptions, forgetsNames = false): Transport {
   const { clock, ca, bases } = options;
-  const names = createNames(clock);
+  const names = createNames(clock, forgetsNames);
   const pools = new Map(bases.map((origin) => [origin, createPool({ origin, names, ca, tls: {} }, options)]));
 
   return {

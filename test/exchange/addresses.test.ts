@@ -10,16 +10,18 @@ const FIRST = '127.0.0.1';
 const SECOND = '127.0.0.2';
 const WELL: Answer = [200, '[]'];
 const DRAINED: Answer = [503, 'drained'];
+const NO_NAME = Object.assign(new Error('none'), { code: 'ENOTFOUND' });
 const REMOVE = { timeoutSeconds: null };
 const FRESH = { ...REMOVE, fresh: true };
 
 /** An exchange with a server at each of two addresses, behind a name that has those of `addresses`. */
 async function behindName(...addresses: string[]) {
-  const names = { addresses };
+  const names = { addresses: addresses as string[] | null };
   const four = vi.spyOn(Resolver.prototype, 'resolve4');
-  four.mockImplementation(((_name: string, found: Found) => found(null, names.addresses)) as never);
+  four.mockImplementation(((_name: string, found: Found) =>
+    names.addresses === null ? found(NO_NAME) : found(null, names.addresses)) as never);
   const six = vi.spyOn(Resolver.prototype, 'resolve6');
-  six.mockImplementation(((_name: string, found: Found) => found(new Error('none'))) as never);
+  six.mockImplementation(((_name: string, found: Found) => found(NO_NAME)) as never);
   onTestFinished(() => void vi.restoreAllMocks());
   const answers = { [FIRST]: WELL, [SECOND]: WELL };
   const serve = (host: keyof typeof answers, port?: number) => {
@@ -99,4 +101,13 @@ test('a name whose address answers 503 is looked up anew', async () => {
   await sync(FRESH);
   expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
   expect(seen()).toEqual([3, 1]);
+});
+
+test('a name that does not exist any more keeps its address: an error of the servers of names costs no renewal', async () => {
+  const { sync, names, clock, seen } = await behindName(FIRST);
+  await sync(REMOVE);
+  names.addresses = null;
+  clock.advance(10_000);
+  for (let request = 0; request < 3; request += 1) expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
+  expect(seen()).toEqual([4, 0]);
 });

@@ -1,9 +1,11 @@
+import { Resolver } from 'node:dns';
 import type { RequestListener } from 'node:http';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { openHttpProber } from '../../src/daemon/url-requests.ts';
 import { createHttpEvidence } from '../../src/liveness/http.ts';
-import { serveHttp, serveSilence } from '../exchange/servers.ts';
+import type { Clock } from '../../src/ports.ts';
+import { createHandClock, serveHttp, serveSilence } from '../exchange/servers.ts';
 import { until } from './started.ts';
 import { createVirtual } from './virtual.ts';
 
@@ -106,8 +108,8 @@ describe('a URL of the bot', () => {
   });
 });
 
-function probing(url: string) {
-  const prober = openHttpProber(createSystemClock(), url);
+function probing(url: string, clock: Clock = createSystemClock()) {
+  const prober = openHttpProber(clock, url);
   onTestFinished(() => prober.close());
   const ask = (timeoutMs = 5000) => new Promise<string | null>((resolve) => prober.probe(timeoutMs, resolve));
   return { prober, ask };
@@ -181,5 +183,35 @@ describe('one probe', () => {
     expect(await ask()).toContain('ECONNREFUSED');
     await serveHttp((_request, response) => response.end(), { host: '127.0.0.2', port });
     expect(await ask()).toBe(null);
+  });
+
+  type Found = (error: Error | null, addresses?: readonly string[]) => void;
+  test.each([
+    [
+      'does not exist any more goes to no address of before',
+      'ENOTFOUND',
+      'ENOTFOUND',
+      'cannot connect: ENOTFOUND',
+    ],
+    ['has no address any more goes to no address of before', 'ENODATA', 'ENODATA', 'cannot connect: ENODATA'],
+    ['cannot be looked up goes to the address of before', 'ETIMEOUT', 'ETIMEOUT', null],
+    ['can be looked up by half goes to the address of before', 'ESERVFAIL', 'ENODATA', null],
+  ])('of a name that %s', async (_what, ofFour, ofSix, seen) => {
+    const names = { isThere: true };
+    for (const [method, code] of [['resolve4', ofFour] as const, ['resolve6', ofSix] as const])
+      vi.spyOn(Resolver.prototype, method).mockImplementation(((_name: string, found: Found) =>
+        names.isThere && method === 'resolve4'
+          ? found(null, ['127.0.0.1'])
+          : found(Object.assign(new Error(code), { code, syscall: method }))) as never);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { base } = await serveHttp((_request, response) => response.setHeader('connection', 'close').end());
+    const clock = createHandClock(1_700_000_000_000);
+    const { ask } = probing(base.replace('127.0.0.1', 'bot.test'), clock);
+    expect(await ask()).toBe(null);
+    names.isThere = false;
+    clock.advance(10_000);
+    // The known address is dialled once more while the name is looked up.
+    await ask();
+    expect(await ask()).toBe(seen);
   });
 });
