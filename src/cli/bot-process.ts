@@ -194,11 +194,31 @@ const RUNNERS = 'npm npx pnpm yarn nodemon uv conda timeout flock sudo su runuse
 /** A signal ends a shell, and not what the shell has started. */
 const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(program));
 
-/** A program that stays between this process and the bot; null for none, and for `sh -c 'exec bot'`, which makes way. */
-export function findWrapper(command: readonly string[]): string | null {
-  const name = basename(command[0] ?? '');
-  if (RUNNERS.includes(name)) return name;
-  if (!isShell(command)) return null;
-  const script = command[command.findIndex((argument) => /^-\w*c$/.test(argument)) + 1] ?? '';
-  return /^\s*exec\s[^;&|\n]*$/.test(script) ? null : name;
+/** Its last line makes way for the bot. */
+const ENDS_WITH_EXEC = /^[ \t]*exec[ \t][^;&|\n]*\s*$/m;
+
+/**
+ * A program that stays between this process and the bot; null for none, and for a shell that makes way by `exec bot`.
+ * `hidesEnd`: a shell may end with 0 where its bot was killed, as of `bot | tee` and `bot & wait`.
+ */
+export function findWrapper(command: readonly string[], path: string | undefined) {
+  const [program = '', ...args] = command;
+  const name = basename(program);
+  if (RUNNERS.includes(name)) return { name, hidesEnd: false };
+  const place = args.findIndex((argument) => /^-\w*c$/.test(argument));
+  if (isShell(command) && place >= 0) {
+    const script = args[place + 1] ?? '';
+    return /^\s*exec\s[^;&|\n]*$/.test(script) ? null : { name, hidesEnd: /[;&|\n]/.test(script.trim()) };
+  }
+  const file = isShell(command)
+    ? args.find((argument) => !argument.startsWith('-'))
+    : placesOf(program, path).find((one) => isShellScript(one));
+  if (file === undefined) return isShell(command) ? { name, hidesEnd: true } : null;
+  const lines = tryOr(() => fs.readFileSync(file, 'utf8'), '').trimEnd();
+  return ENDS_WITH_EXEC.test(lines.slice(lines.lastIndexOf('\n') + 1)) ? null : { name, hidesEnd: true };
+}
+
+function isShellScript(file: string): boolean {
+  const [, interpreter = '', name = ''] = FIRST_LINE.exec(tryOr(() => beginningOf(file), '')) ?? [];
+  return SHELLS.includes(basename(interpreter)) || (basename(interpreter) === 'env' && SHELLS.includes(name));
 }

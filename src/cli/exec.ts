@@ -114,10 +114,18 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   const { pid } = bot;
   // Its arguments may hold secrets.
   logger.info({ event: 'process-started', pid }, `The bot runs as process ${pid}: ${command[0]}.`);
-  const wrapper = findWrapper(command);
-  if (wrapper !== null && daemon.config().liveness.mode === 'process') {
-    const text = `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`;
-    logger.warn({ event: 'process-behind-wrapper', wrapper }, text);
+  const wrapper = findWrapper(command, edge.env['PATH']);
+  const isWatched = daemon.config().liveness.mode === 'process';
+  if (wrapper !== null && (isWatched || wrapper.hidesEnd)) {
+    const { name } = wrapper;
+    const watched = isWatched
+      ? `What is watched is ${name}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. `
+      : '';
+    const hidden = wrapper.hidesEnd
+      ? `A code 0 of ${name} is no goodbye: the timers are left to fire then, unless the bot has said goodbye itself. `
+      : '';
+    const text = `${watched}${hidden}Start the bot itself, or end the script with exec; or use liveness.mode: beat.`;
+    logger.warn({ event: 'process-behind-wrapper', wrapper: name }, text);
   }
   const init =
     'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).';
@@ -128,12 +136,17 @@ async function guardBot(run: Run, daemon: Daemon, command: readonly string[], ed
   if (end.code !== 0) daemon.child.ended(end.code);
   const leftBehind = await endRest(bot, edge.clock, logger, daemon.config().shutdown.budgetSeconds * 1000);
   run.bot = null;
-  const well = end.code === 0 && !leftBehind;
-  if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
+  const saidGoodbye = daemon.keeper.snapshot().bots.every(({ state }) => state === 'goodbye');
+  const isUnclear = leftBehind || (wrapper?.hidesEnd === true && !saidGoodbye);
+  const well = end.code === 0 && !isUnclear;
+  if (end.code === 0) daemon.child.ended(isUnclear ? null : 0);
   const how = end.code === null ? `by ${end.signal ?? 'a signal'}` : `with exit code ${end.code}`;
-  logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
+  logger[well ? 'info' : 'error'](
+    { event: 'process-ended', ...end },
+    `The bot has ended ${how}${end.code === 0 && isUnclear ? ', which may not be its own: its timers are left to fire' : ''}.`,
+  );
   const codeOf = (left: readonly LeftArmed[]) =>
-    end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
+    end.code === 0 && (isUnclear || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
   await run.stop(`the bot has ended ${how}`, codeOf, well ? undefined : 'keep');
 }
 

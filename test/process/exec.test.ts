@@ -5,7 +5,7 @@ import { run } from '../cli/stage.ts';
 import type { BotLine } from './bot.ts';
 import { writeFiles } from './daemon.ts';
 import { BOT, begin, botLines, botSays, fired, MARKET, PROCESS, play, runs, T_SECONDS } from './exec-play.ts';
-import { stageFor } from './harness.ts';
+import { type Scope, stageFor } from './harness.ts';
 import { endBy, eventually, MAIN, sleep } from './program.ts';
 import { deletedIn, longestGapDuring, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
@@ -332,6 +332,35 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
     expect(await endBy(daemon)).toBe(143);
     expect(daemon.logged('process-behind-wrapper')).toMatchObject([{ wrapper: 'timeout' }]);
     await eventually(`the end of process ${pid}`, 15_000, () => !runs(pid));
+  });
+
+  const script = (context: Scope, lines: string) => {
+    const file = join(stageFor(context).directory, 'start');
+    writeFileSync(file, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+    return [file];
+  };
+  test.for([
+    ['a pipe', () => ['sh', '-c', `${IN_SHELL} | cat`]],
+    ['wait', () => ['sh', '-c', `${IN_SHELL} & wait`]],
+    ['a script that goes on', (context: Scope) => script(context, `${IN_SHELL}\necho ended >&2`)],
+  ] as const)(
+    'leaves the timers of a bot that is killed behind %s, which ends with 0',
+    async ([, bot], context) => {
+      const { daemon, exchange, pid } = await begin(context, { bot: bot(context) });
+      expect(daemon.logged('process-behind-wrapper')[0]?.msg).toContain('is no goodbye');
+      process.kill(pid, 'SIGKILL');
+      expect(await daemon.exit()).toMatchObject({ code: 75 });
+      await fired(exchange);
+      expect(await deletedIn(exchange)).toEqual([]);
+    },
+  );
+
+  test('takes the code 0 of a script that ends with exec for the goodbye of its bot', async (context) => {
+    const bot = script(context, `echo begins >&2\nexec ${IN_SHELL}`);
+    const { daemon, exchange } = await begin(context, { bot });
+    expect(await endBy(daemon)).toBe(0);
+    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
+    expect(await deletedIn(exchange)).toEqual([MARKET]);
   });
 
   test('kills all of it at a second signal', async (context) => {
