@@ -87,7 +87,10 @@ function parse(name: string, text: string): ConfigFile {
   if (unresolved.length > 0 || errors.length > 0) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
-  const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [describe(values), []];
+  // A text may be a secret whose file was given as the configuration.
+  const whole =
+    typeof values === 'object' ? describe(values) : `a text of ${String(values).length} characters`;
+  const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [whole, []];
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
   problems.push({ place: at(find(document, index, path).offset, [], 1), text: wanted });
   return { values: null, problems, place };

@@ -205,3 +205,12 @@ it('secrets never stand in the configuration as it is printed or logged', () => 
     { numRuns: 100 },
   );
 });
+
+test.each(['9f8e7d6c5b4a39281706f5e4d3c2b1a0', '90817263544536271809'])(
+  'a secret whose file was given as the configuration is not shown: %s',
+  (secret) => {
+    const said = problemsOf(load(secret, ENVIRONMENT));
+    expect(said).toContain(`found a text of ${secret.length} characters`);
+    expect(said).not.toContain(secret.slice(0, 8));
+  },
+);
