@@ -88,8 +88,8 @@ function parse(name: string, text: string): ConfigFile {
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   // A text may be a secret whose file was given as the configuration.
-  const whole =
-    typeof values === 'object' ? describe(values) : `a text of ${String(values).length} characters`;
+  const isText = typeof values === 'string' || typeof values === 'number';
+  const whole = isText ? `a text of ${String(values).length} characters` : describe(values);
   const [found, path] = isRecord(values) ? ['the key __proto__', ['__proto__']] : [whole, []];
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
   problems.push({ place: at(find(document, index, path).offset, [], 1), text: wanted });
