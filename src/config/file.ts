@@ -38,16 +38,6 @@ export function readConfigFile(name: string, lookAt: LookAt = lookNow): ConfigFi
 
 function parse(name: string, text: string): ConfigFile {
   const lineCounter = new yaml.LineCounter();
-  const document = yaml.parseDocument(text, {
-    lineCounter,
-    prettyErrors: false,
-    logLevel: 'error',
-    // Also where the file names another schema: that may have values that no check expects, and merge keys that throw.
-    schema: 'core',
-    resolveKnownTags: false,
-    // The library compares each key with all others: a megabyte of them would hold up renewals for minutes.
-    uniqueKeys: false,
-  });
   const at = (offset: number, path: Path, length: number): Place => {
     const { line, col } = lineCounter.linePos(offset);
     const key = path.length === 0 ? '' : ` ${formatPath(path)}`;
@@ -61,6 +51,11 @@ function parse(name: string, text: string): ConfigFile {
     };
     return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
+  const document = compose(text, lineCounter);
+  if (document instanceof yaml.YAMLError) {
+    const place = at(document.pos[0], [], 1);
+    return { values: null, problems: [{ place, text: explainSyntax(document) }], place: () => place };
+  }
   const index = indexOf(document);
   const { aliases, repeated } = index;
   const place = (path: Path): Place => {
@@ -69,13 +64,11 @@ function parse(name: string, text: string): ConfigFile {
   };
   const unresolved = [...aliases].flatMap(([alias, value]) => (value === undefined ? alias : []));
   if (aliases.size > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
-  // The first mistake in the syntax is told: it may be the cause of the others.
-  const errors = document.errors.slice(0, 1);
-  const problems = [...errors, ...document.warnings].map((error) => {
-    return { place: at(error.pos[0], [], 1), text: explainSyntax(error) };
+  const problems = document.warnings.map((warning) => {
+    return { place: at(warning.pos[0], [], 1), text: explainSyntax(warning) };
   });
-  for (const offset of errors.length === 0 ? repeated : []) {
-    const key = /^[^\s:]+/.exec(text.slice(offset))?.[0] ?? '';
+  for (const offset of repeated) {
+    const key = /^[^\s:]+/.exec(text.slice(offset, offset + LOOKED_AT))?.[0] ?? '';
     const twice = 'found the same key a second time; allowed: each key once';
     problems.push({ place: at(offset, [key], key.length), text: twice });
   }
@@ -84,7 +77,7 @@ function parse(name: string, text: string): ConfigFile {
     const mark = at(range?.[0] ?? 0, [], source.length + 1);
     problems.push({ place: mark, text: `found *${source}, an alias of nothing; ${anchor}` });
   }
-  if (unresolved.length > 0 || errors.length > 0) return { values: null, problems, place };
+  if (unresolved.length > 0) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   // A text may be a secret whose file was given as the configuration.
@@ -94,6 +87,47 @@ function parse(name: string, text: string): ConfigFile {
   const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
   problems.push({ place: at(find(document, index, path).offset, [], 1), text: wanted });
   return { values: null, problems, place };
+}
+
+/**
+ * The one document, or the first mistake in the syntax. The library goes on after a mistake, and a megabyte of them would
+ * hold up renewals for minutes.
+ */
+function compose(text: string, lineCounter: yaml.LineCounter): yaml.Document.Parsed | yaml.YAMLError {
+  const composer = new yaml.Composer({
+    logLevel: 'error',
+    // Also where the file names another schema: that may have values that no check expects, and merge keys that throw.
+    schema: 'core',
+    resolveKnownTags: false,
+    // The library compares each key with all others.
+    uniqueKeys: false,
+  });
+  let first: yaml.YAMLError | undefined;
+  composer.streamInfo().errors.push = (error) => {
+    // The library takes what is thrown inside of a value for one more mistake.
+    first ??= error;
+    throw first;
+  };
+  const tokens = oneDocument(new yaml.Parser(lineCounter.addNewLine).parse(text));
+  try {
+    const [document] = composer.compose(tokens, true, text.length);
+    return document as yaml.Document.Parsed;
+  } catch (error) {
+    if (first !== undefined || error instanceof yaml.YAMLError) return first ?? (error as yaml.YAMLError);
+    throw error;
+  }
+}
+
+function* oneDocument(tokens: Iterable<yaml.CST.Token>) {
+  let isSecond = false;
+  for (const token of tokens) {
+    const isDocument = token.type === 'document';
+    if (isDocument && isSecond) {
+      throw new yaml.YAMLParseError([token.offset, token.offset + 1], 'MULTIPLE_DOCS', '');
+    }
+    isSecond ||= isDocument;
+    yield token;
+  }
 }
 
 /** Characters of a line that are looked at on either side of a mark: programs write thousands of markets in one line. */

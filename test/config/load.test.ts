@@ -196,6 +196,8 @@ it.each<[string, string, string | Buffer]>([
   ['in bounded time, with many keys', 'more mistakes', `exchange:\n${keys}`],
   ['with more mistakes than a call has arguments', 'more mistakes', `markets: [${'1,'.repeat(140_000)}]`],
   ['with more repeated keys than a call has arguments', 'more mistakes', 'a: 1\n'.repeat(140_000)],
+  ['in bounded time, with many JSON documents', 'flow-map-start at node end', '{"a":1}\n'.repeat(131_000)],
+  ['in bounded time, with a long line of keys', 'more mistakes', `{${'a,'.repeat(260_000)}}`],
   ['in bounded time, with many brackets', 'nested too deeply', `markets: ${'['.repeat(20_000)}`],
   [
     'in bounded time, with many mistakes by alias',
