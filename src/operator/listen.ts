@@ -213,7 +213,11 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
   const usedMs = new Map<Socket, number>();
   const forget = (socket: Socket): boolean => silentMs.delete(socket) || usedMs.delete(socket);
   const isOver = (ms: number, mostMs: number) => clock.now().monoMs - ms > mostMs;
+  const isFull = () => silentMs.size + usedMs.size > server.maxConnections * FULL_SHARE;
   const makeRoom = (): void => {
+    // A reload may have brought bots since the last request.
+    server.maxConnections = mostConnections();
+    if (!isFull()) return;
     const [oldest] = silentMs;
     const isCrowded =
       silentMs.size > 1 && silentMs.size + usedMs.size > server.maxConnections * CROWDED_SHARE;
@@ -233,14 +237,13 @@ function limitConnections(name: ListenerName, server: Server, options: ListenOpt
   server.on('connection', (socket: Socket) => {
     silentMs.set(socket, clock.now().monoMs);
     socket.once('close', () => forget(socket));
-    if (silentMs.size + usedMs.size > server.maxConnections * FULL_SHARE) makeRoom();
+    if (isFull()) makeRoom();
   });
   server.on('request', ({ socket }) => {
     if (forget(socket)) usedMs.set(socket, clock.now().monoMs);
     server.maxConnections = mostConnections();
   });
   server.on('drop', () => {
-    server.maxConnections = mostConnections();
     onCrowded?.();
     makeRoom();
   });
