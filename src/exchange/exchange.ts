@@ -11,6 +11,7 @@ import {
   createServerClock,
   encodePayload,
   type NonceMode,
+  type NonceSource,
   secretFlaw,
   signPayload,
 } from './sign.ts';
@@ -20,6 +21,10 @@ import type { Transport, WireContent, WireRequest, WireResponse, WireResult } fr
 export interface Credentials {
   readonly key: string;
   readonly secret: string;
+}
+
+interface Signer extends Credentials {
+  readonly nonces: NonceSource;
 }
 
 export interface Delivery extends Pick<WireRequest, 'base' | 'fresh' | 'mayWrite'> {
@@ -103,24 +108,37 @@ function dateOf(result: WireResult): number | null {
   return header === null ? null : parseHttpDate(header);
 }
 
-/** All that belongs to one API key: nonces, signatures, and the estimate of the exchange's clock. */
+/** Nonces and signatures of each API key that is in force in turn, and the estimate of the exchange's clock. */
 export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transport: Transport }) {
   const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
   const serverClock = createServerClock();
-  const nonces = createNonceSource(mode, serverClock);
+  /** By key: how far ahead the nonces of one had to be says nothing about another one. */
+  const sources = new Map<string, NonceSource>();
   const window = mode === 'window' && { nonceWindow: true };
 
+  function signerOf(usableOnes: Credentials): Signer {
+    const { key } = usableOnes;
+    const nonces = sources.get(key) ?? createNonceSource(mode, serverClock);
+    sources.set(key, nonces);
+    return { ...usableOnes, nonces };
+  }
+
   /** Learns from an answer about nonces and the exchange's clock. Adds advice to the verdict where no nonce is accepted. */
-  function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
+  function learn<V extends Judged>(
+    result: WireResult,
+    verdict: V,
+    { nonce }: Signed,
+    { nonces, sent }: { nonces: NonceSource | undefined; sent: Instant },
+  ): V {
     const { kind, timer, detail } = verdict;
-    if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
+    if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces?.accepted(nonce);
     // Reading the clock costs about as much as signing.
     if (kind !== 'nonce' && mode === 'increasing') return verdict;
     const now = clock.now();
     const serverDateMs = dateOf(result);
     if (serverDateMs !== null) serverClock.observe(serverDateMs / 1000, sent, now);
     if (timer !== undefined) serverClock.observe(timer.startTime, sent, now, 'stamp');
-    if (nonce === null || kind !== 'nonce') return verdict;
+    if (nonce === null || nonces === undefined || kind !== 'nonce') return verdict;
     serverClock.doubt(Number(nonce), sent, now);
     const advice = nonces.refused(nonce, serverDateMs, now);
     return advice === null ? verdict : { ...verdict, detail: `${detail}: ${advice}` };
@@ -139,9 +157,9 @@ export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transp
       settled: (verdict: V) => void,
     ): Cancel {
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      let key: Credentials | null = null;
+      let signer: Signer | null = null;
       try {
-        if (operation.authentication === 'signed') key = usable(credentials());
+        if (operation.authentication === 'signed') signer = signerOf(usable(credentials()));
       } catch (cause) {
         queueMicrotask(() => settled(judge(unsent(cause), tidy)));
         return () => undefined;
@@ -151,14 +169,14 @@ export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transp
       const content = () => {
         sent = clock.now();
         signed =
-          key === null
+          signer === null
             ? unsignedRequest(operation, fields, bearer)
-            : signedRequest({ request: path, nonce: nonces.next(sent), ...window, ...fields }, key);
+            : signedRequest({ request: path, nonce: signer.nonces.next(sent), ...window, ...fields }, signer);
         tell?.();
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
       const hide: Redact = (text) => {
-        const own = key === null ? secretsOf(signed, credentials) : signed.secrets;
+        const own = signer === null ? secretsOf(signed, credentials) : signed.secrets;
         return redact(text, [...own, ...(hidden?.() ?? [])]);
       };
       const verdictOf = (result: WireResult) => judge(result, hide);
@@ -169,7 +187,7 @@ export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transp
       };
       const request = { base, method, path, content, fresh, mayWrite, maxBodyBytes, isAnswer };
       return transport.send(request, (result) =>
-        settled(learn(result, judged ?? verdictOf(result), signed.nonce, sent)),
+        settled(learn(result, judged ?? verdictOf(result), signed, { nonces: signer?.nonces, sent })),
       );
     },
   };

@@ -47,7 +47,8 @@ const CERTAIN_MS = 11_000;
 const FURTHEST_MS = 64 * DAY_MS;
 /**
  * A `Date` that is further ahead of the host's clock is nonsense, and a nonce of that time would be the last of its key.
- * A clock that was never set begins with 1970: it is taken for 2026.
+ * A clock that was never set begins with 1970: it is taken for 2026. Once a nonce was accepted, no `Date` counts that is
+ * further ahead than a later process could follow.
  */
 const LATEST_DATE_MS = 3653 * DAY_MS;
 const RELEASED_MS = 1_767_225_600_000;
@@ -88,15 +89,17 @@ function increasingNonces(): NonceSource {
       refusals = 0;
     },
     refused(nonce, shownMs, now) {
-      const latestMs = Math.max(now.wallMs, RELEASED_MS) + LATEST_DATE_MS;
-      const serverDateMs = shownMs !== null && shownMs < latestMs ? shownMs : null;
       // An overlapping request that was overtaken by a later nonce is refused as well, and needs no jump.
       if (Number(nonce) <= Math.max(accepted, jumpedAt)) return null;
+      if (refusals === 0) rowSinceMs = now.monoMs;
+      const isSmall = accepted > 0 && now.monoMs - rowSinceMs < CERTAIN_MS;
+      const latestMs = isSmall
+        ? now.wallMs + FURTHEST_MS
+        : Math.max(now.wallMs, RELEASED_MS) + LATEST_DATE_MS;
+      const serverDateMs = shownMs !== null && shownMs < latestMs ? shownMs : null;
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.
       const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
       const aheadOfUs = serverDateMs !== null && serverDateMs > last;
-      if (refusals === 0) rowSinceMs = now.monoMs;
-      const isSmall = accepted > 0 && now.monoMs - rowSinceMs < CERTAIN_MS;
       const jump = Math.min(refusals, (isSmall ? SMALL_JUMPS : JUMPS_MS.length) - 1);
       const jumpMs = JUMPS_MS[jump] ?? 0;
       const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;

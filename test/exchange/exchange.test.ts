@@ -52,6 +52,7 @@ async function withNonces(
   nonce: 'window' | 'increasing',
   serverMs: (wallMs: number) => number,
   answer: (nonce: number, serverMs: number) => readonly [status: number, value: unknown],
+  credentials = () => ({ key: 'key', secret: 'secret' }),
 ) {
   const clock = createHandClock(WALL_MS);
   const bodies: string[] = [];
@@ -61,7 +62,7 @@ async function withNonces(
     const [status, value] = answer(nonceIn(body), nowMs);
     response.writeHead(status, { date: new Date(nowMs).toUTCString() }).end(JSON.stringify(value));
   });
-  const { sync } = openExchange(server, { clock, nonce });
+  const { sync } = openExchange(server, { clock, nonce, credentials });
   return { clock, bodies, kind: async () => (await sync(REMOVE)).kind };
 }
 
@@ -100,6 +101,28 @@ test('in increasing mode a restart after the clock was set back an hour recovers
   const kinds: string[] = [];
   for (let attempt = 0; attempt < 6; attempt += 1) kinds.push(await kind());
   expect(kinds).toEqual(['unauthorised', 'nonce', 'nonce', 'nonce', 'deleted', 'deleted']);
+});
+
+test('a new key that was used before with a clock an hour ahead is accepted as soon as after a start', async () => {
+  let key = 'old';
+  const accepted = new Map([['new', WALL_MS + 3_600_000]]);
+  const { kind } = await withNonces(
+    'increasing',
+    (wallMs) => wallMs,
+    (nonce) => {
+      if (nonce <= (accepted.get(key) ?? 0))
+        return [429, { code: 0, errors: {}, message: 'Too many requests.' }];
+      accepted.set(key, nonce);
+      return [200, []];
+    },
+    () => ({ key, secret: `secret-of-${key}` }),
+  );
+  expect([await kind(), await kind()]).toEqual(['deleted', 'deleted']);
+  key = 'new';
+  const kinds = [await kind(), await kind(), await kind(), await kind()];
+  expect(kinds).toEqual(['nonce', 'nonce', 'nonce', 'deleted']);
+  key = 'old';
+  expect(await kind()).toBe('deleted');
 });
 
 test('a ping that is answered tells how long it took, and shows no key', async () => {

@@ -68,6 +68,17 @@ test('a Date that lies decades ahead of a clock that was set moves no nonce ther
   expect(Number(unset.next())).toBeGreaterThan(WALL_MS);
 });
 
+test('once a nonce was accepted, no Date moves the next one further than a later process can follow', () => {
+  const { clock, next, accepted, refused } = increasing();
+  accepted(next());
+  refused(next(), WALL_MS + 100 * DAY_MS);
+  expect(Number(next()) - WALL_MS).toBeLessThan(2_000);
+  refused(next(), WALL_MS + 30 * DAY_MS);
+  clock.advance(11_000);
+  refused(next(), WALL_MS + 100 * DAY_MS);
+  expect(Number(next()) - WALL_MS).toBeGreaterThan(100 * DAY_MS);
+});
+
 test('an acceptance ends the row: refusals start again with small jumps, and reach as far after 11 s', () => {
   const { clock, next, accepted, refused } = increasing();
   for (let refusal = 0; refusal < 3; refusal += 1) refused(next());
