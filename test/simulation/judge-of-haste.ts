@@ -16,6 +16,7 @@ import {
   nameOf,
   perKey,
   perMarket,
+  type Sent,
   TOLERANCE_MS,
   type Truth,
 } from './court.ts';
@@ -34,9 +35,12 @@ export function createPaceJudge({ plan, log, nowMs, serverNowMs, blame }: Court)
     /** True moments of what was written, and of what was awaited and arrived, within the last window. */
     writes: [] as number[],
     arrivals: [] as number[],
-    nonces: new Set<string>(),
-    lastNonce: -1,
-    lastNumber: -1,
+    // By API key: the exchange holds each key to nonces of its own.
+    noncesOf: perKey((_key: unknown) => ({
+      used: new Set<string>(),
+      lastNonce: -1,
+      lastNumber: -1,
+    })),
   }));
   /** The writes of the last second. */
   const writesOf = perMarket((): number[] => []);
@@ -48,17 +52,17 @@ export function createPaceJudge({ plan, log, nowMs, serverNowMs, blame }: Court)
   // When the exchange's clock steps back, so does the window, over nonces that were used in it.
   const windowSteps = inWindow && plan.faults.some(({ kind }) => kind === 'server-clock-step');
 
-  function judgeNonce(by: Incarnation, number: number, nonce: string): void {
-    const pace = paceOf(by);
+  function judgeNonce(by: Incarnation, { number, request }: Sent, nonce: string): void {
+    const known = paceOf(by).noncesOf(request.headers['x-txc-apikey']);
     const value = Number(nonce);
     // A nonce far from the exchange's clock was never accepted: it may be given out again when its time has come.
     if (windowSteps || (inWindow && Math.abs(value - serverNowMs()) > NONCE_WINDOW_MS)) return;
-    if (pace.nonces.has(nonce)) blame('9 nonces', `${nameOf(by)} used ${nonce} twice`);
-    pace.nonces.add(nonce);
-    if (inWindow || number < pace.lastNumber) return;
-    if (value <= pace.lastNonce) blame('9 nonces', `${nameOf(by)}: ${nonce} after ${pace.lastNonce}`);
-    pace.lastNumber = number;
-    pace.lastNonce = value;
+    if (known.used.has(nonce)) blame('9 nonces', `${nameOf(by)} used ${nonce} twice`);
+    known.used.add(nonce);
+    if (inWindow || number < known.lastNumber) return;
+    if (value <= known.lastNonce) blame('9 nonces', `${nameOf(by)}: ${nonce} after ${known.lastNonce}`);
+    known.lastNumber = number;
+    known.lastNonce = value;
   }
 
   /** Takes a write down, and counts those of the last so many milliseconds. */
@@ -79,7 +83,7 @@ export function createPaceJudge({ plan, log, nowMs, serverNowMs, blame }: Court)
 
   return {
     onWrite({ by, truth: { market }, sent, nonce }) {
-      judgeNonce(by, sent.number, nonce);
+      judgeNonce(by, sent, nonce);
       judgeRate(by, 'writes');
       // Retries get denser as the deadline comes near, and never turn into a storm.
       const storm = count(writesOf(by, market), 1000);
