@@ -29,10 +29,18 @@ function goalOf(state: CoreState, market: MarketState): Goal {
 function goalAtEnd(state: CoreState, market: MarketState, policy: Policy): Goal {
   const { bot } = market;
   if (policy === 'keep') return 'leave';
-  if (policy === 'handoff') return isAlive(state, bot) && market.refusal.count === 0 ? 'renew-once' : 'leave';
+  if (policy === 'handoff') return isAlive(state, bot) && !isGivenUp(state, market) ? 'renew-once' : 'leave';
   if (mayDelete(state, bot)) return 'delete';
   // A market that leaves is not guarded any more.
   return market.leaving === null && mayStillHear(state, bot) ? 'guard' : 'leave';
+}
+
+/**
+ * Is it refused, so that it is not renewed once more? What a stop meets itself may be over before its budget is spent. A
+ * stop that hands over waits for no evidence: it began at `evidenceUntilMs`.
+ */
+function isGivenUp({ phase }: CoreState, { refusal: { said } }: MarketState): boolean {
+  return said !== null && (phase.kind !== 'stopping' || said.sinceMs < phase.evidenceUntilMs);
 }
 
 /**

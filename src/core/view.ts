@@ -232,7 +232,7 @@ function describeStop(state: CoreState, market: MarketState, mayExist: boolean):
   const { policy } = state.settings.shutdown;
   const bot = market.bot.state;
   const isWell =
-    market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusal.count === 0);
+    market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusal.said === null);
   const will = isWell ? policy : market.goal === 'delete' ? 'delete' : 'keep';
   const isSick = market.streak > 0 || market.refusal.said !== null || state.key.refusal.said !== null;
   switch (will) {

@@ -135,7 +135,7 @@ describe('what a stop would do', () => {
     ['where it keeps, and renewals fail', KEEP, 'start, failing 15', LEAVES],
     ['where it hands over', HANDOFF, 'start', HANDS_OVER],
     ['where it hands over, and renewals fail', HANDOFF, 'start, failing 15', TRIES_TO_RENEW],
-    ['where it hands over what is refused', HANDOFF, 'start, refused 7', LEAVES],
+    ['where it hands over what is refused', HANDOFF, 'start, refused 12', LEAVES],
     ['before anything is armed', {}, 'move 1', 'nothing to do: no timer is armed'],
     ['for a bot that does not live', BEAT, 'start', LEAVES],
     ['for one that lives', BEAT, 'start, beat', DELETES],

@@ -217,6 +217,13 @@ describe('a stop that hands over', () => {
     expect(driver.finished()?.toSorted()).toEqual(['AAA unrenewed', 'BBB policy']);
   });
 
+  test.each(['refused', 'badkey', 'failing'])('renews once more after a second of answers %s', (answers) => {
+    const driver = play(armed({ markets: ['AAA:10', 'BBB:10'] }), `live 1.9, handoff, ${answers} 1`);
+    expect(driver.finished()).toBeNull();
+    driver.live(2000);
+    expect(driver.finished()?.toSorted()).toEqual(['AAA policy', 'BBB policy']);
+  });
+
   test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {
     const driver = played({ markets: ['AAA', 'BBB'], onLapse: 'hold' }, 'refused 1 AAA');
     driver.live(10_000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 100 }));
