@@ -203,12 +203,24 @@ function overloadOf({ connections = 64, ...plan }: Plan): number {
 }
 
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {
-  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
+  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market)).flatMap((fault) => partsOf(plan, fault));
   return longestStretchMs(felt, fromMs, toMs);
 }
 
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export const isQuiet = (...asked: Parameters<typeof longestFeltMs>) => longestFeltMs(...asked) === 0;
+
+/** Of a fault of one address the times at which another one has a fault as well. */
+function partsOf(plan: Plan, fault: Fault): readonly Fault[] {
+  if (FAULTS[fault.kind] !== 'base' || plan.bases < 2) return [fault];
+  return plan.faults
+    .filter((other) => FAULTS[other.kind] === 'base' && other.target !== fault.target)
+    .flatMap((other) => {
+      const atMs = Math.max(fault.atMs, other.atMs);
+      const toMs = Math.min(fault.atMs + fault.forMs + tailMs(fault), other.atMs + other.forMs + tailMs(other));
+      return toMs > atMs ? [{ ...fault, atMs, forMs: toMs - atMs }] : [];
+    });
+}
 
 /**
  * Can the fault keep renewals of this market from succeeding? Not where it strikes the requests of another one
@@ -219,8 +231,7 @@ function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
   // It makes evidence, and the nonces of a window, doubtful for a while. Nothing else that a timer needs goes by it.
   if (kind === 'wall-step') return plan.watched || plan.nonce === 'window';
   if (FAULTS[kind] === 'base') {
-    const others = plan.faults.some((other) => FAULTS[other.kind] === 'base' && other.target !== target);
-    return plan.bases < 2 || others;
+    return true;
   }
   if (FAULTS[kind] !== 'requests' || target < 0 || FELT_BY_ALL.has(kind)) return true;
   return plan.markets[target]?.market === market;
