@@ -102,9 +102,7 @@ export function dispatch(state: CoreState): void {
   const left: MarketState[] = [];
   const takers = state.usableBases.filter((base) => base.takesRenewals);
   // A failed ping alone keeps no renewal from an address where no other one is well: the API may work all the same.
-  const open = takers.some(({ ping }) => ping?.ok !== false)
-    ? takers
-    : state.usableBases.filter(({ outage }) => outage === null);
+  const open = takers.length > 0 ? takers : state.usableBases.filter(({ outage }) => outage === null);
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market)) continue;
     // A refused key gates the markets that have met it, or were never armed, as an outage does: one probe at a time finds out.

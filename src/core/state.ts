@@ -197,9 +197,9 @@ export class BaseState {
     this.nextPingMs = monoMs;
   }
 
-  /** May renewals go over this address? One that stands in for the first must not have failed its last ping. */
+  /** Is it an address for renewals, as far as is known? Where none is, those whose ping alone failed are tried. */
   get takesRenewals(): boolean {
-    return this.outage === null && (this.index === 0 || this.ping?.ok !== false);
+    return this.outage === null && this.ping?.ok !== false;
   }
 }
 

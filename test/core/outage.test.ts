@@ -244,6 +244,15 @@ describe('the second address', () => {
     expect(driver.notices('overdue')).toEqual([]);
   });
 
+  test('is renewed over once a period while the first one is dead, also for the only market', () => {
+    const driver = played({ bases, sameAccount: true, markets: ['AAA:30'] }, 'start, live 10');
+    ping(driver, true, 1);
+    ping(driver, false, 0);
+    driver.take();
+    driver.live(30_000, 10, (write) => (write.base === 1 ? driver.apply(write) : null));
+    expect(Math.max(...gaps(driver.writes.filter(({ base }) => base === 1).slice(1)))).toBeLessThan(3100);
+  });
+
   test('does not take over while its own ping fails, and a third one is well', () => {
     const three = [...bases, 'https://third.example'];
     const driver = played({ bases: three, sameAccount: true }, 'start, live 10');

@@ -203,7 +203,9 @@ function overloadOf({ connections = 64, ...plan }: Plan): number {
 }
 
 function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number): number {
-  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market)).flatMap((fault) => partsOf(plan, fault));
+  const felt = plan.faults
+    .filter((fault) => isFelt(plan, fault, market))
+    .flatMap((fault) => partsOf(plan, fault));
   return longestStretchMs(felt, fromMs, toMs);
 }
 
@@ -217,7 +219,10 @@ function partsOf(plan: Plan, fault: Fault): readonly Fault[] {
     .filter((other) => FAULTS[other.kind] === 'base' && other.target !== fault.target)
     .flatMap((other) => {
       const atMs = Math.max(fault.atMs, other.atMs);
-      const toMs = Math.min(fault.atMs + fault.forMs + tailMs(fault), other.atMs + other.forMs + tailMs(other));
+      const toMs = Math.min(
+        fault.atMs + fault.forMs + tailMs(fault),
+        other.atMs + other.forMs + tailMs(other),
+      );
       return toMs > atMs ? [{ ...fault, atMs, forMs: toMs - atMs }] : [];
     });
 }
