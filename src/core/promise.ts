@@ -74,7 +74,7 @@ function findProblems(markets: readonly Cadenced[], periodsMs: readonly number[]
   return markets.flatMap(({ market, timeoutMs }, index) => {
     const periodMs = periodsMs[index] ?? Number.POSITIVE_INFINITY;
     if (timeoutMs / periodMs >= LEAST_ATTEMPTS - 1e-9) return [];
-    return `${market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(timeoutMs / periodMs)} attempts into a timeout of ${seconds(timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(timeoutMs / LEAST_ATTEMPTS)} or raise the timeout`;
+    return `${market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(timeoutMs / periodMs)} attempts into a timeout of ${seconds(timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(Math.floor(timeoutMs / LEAST_ATTEMPTS))} or raise the timeout`;
   });
 }
 

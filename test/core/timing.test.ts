@@ -63,6 +63,10 @@ describe('when the budget is short', () => {
       'T60: a renewal every 25 s fits 2 attempts into a timeout of 60 s; at least 3 must fit: renew at least every 20 s or raise the timeout',
     ]);
     expect(planCadence([market(60, 20_000)], 1000).problems).toEqual([]);
+    // What it advises is taken: rounded up it would not be.
+    const [advice = ''] = planCadence([market(5, 1667)], 1000).problems;
+    expect(advice).toMatch(/renew at least every 1\.666 s or/);
+    expect(planCadence([market(5, 1666)], 1000).problems).toEqual([]);
   });
 });
 
