@@ -3,7 +3,7 @@ import type { Flags } from '../config/environment.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
 import { ListenError } from '../operator/listen.ts';
-import { LEFT } from '../telemetry/events.ts';
+import { LEFT, leftAs } from '../telemetry/events.ts';
 import { isoTime } from '../util/text.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode, messageOf, onStopSignal } from './edge.ts';
@@ -33,8 +33,9 @@ export function register(program: Command, edge: Edge): void {
 /** Names on standard error, also where nobody reads the log, which deletes failed. Returns the exit code. */
 function reportLeft(left: readonly LeftArmed[], edge: Edge): ExitCode {
   const failed = left.filter(isFailedDelete);
-  for (const { market, firesByWallMs, why } of failed) {
-    const [what, advice] = LEFT[why];
+  for (const one of failed) {
+    const { market, firesByWallMs, why } = one;
+    const [what, advice] = LEFT[leftAs(one)];
     const fires = why === 'may-have-fired' ? '' : `, fires by ${isoTime(firesByWallMs)}`;
     edge.err(`${market}: ${what}${fires}. ${advice}`);
   }

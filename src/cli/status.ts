@@ -4,6 +4,7 @@ import {
   nameOf,
   rankOf,
   runsDown,
+  sayArmedAgain,
   sayCancelled,
   sayCount,
   sayProblem,
@@ -11,6 +12,7 @@ import {
   sayRunsDown,
   saySeconds,
   sayTime,
+  sayUnguarded,
   stateOfBase,
   stateOfBot,
   summarise,
@@ -178,7 +180,7 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
   const leftOf = (market: MarketStatus) =>
     market.hold?.why === 'paused' && !runsDown(market, now)
       ? '–'
-      : plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
+      : plainSpaces(sayRemaining(market, lookAtOnce(seen), stateOf(market.bot))[0]);
   const percent = (ratio: number | null) => (ratio === null ? '-' : `${Math.round(ratio * 100)} %`);
   const sayBot = ({ bot }: MarketStatus) =>
     stateOf(bot) === 'alive' ? bot : `${bot} ${stateOf(bot)}`.trimEnd();
@@ -193,18 +195,20 @@ function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
     ['BOT', { keep: 6 }, sayBot, ({ bot }) => toneOf(stateOf(bot))],
     ['LAPSES', { right, keep: 7 }, (one) => sayCount(one.lapses), (one) => (one.lapses > 0 ? 'bad' : null)],
     ['FAILED', { right, keep: 4 }, ({ failures }) => sayCount(failures)],
-    ['NOTE', { keep: 8, cut: true }, (market) => noteOf(market, now)],
+    ['NOTE', { keep: 8, cut: true }, (market) => noteOf(market, now, stateOf(market.bot))],
   ];
 }
 
 /** What somebody must know of this market beyond its figures. */
-function noteOf(market: MarketStatus, now: number): string {
+function noteOf(market: MarketStatus, now: number, botState: string): string {
   const { hold, leaving } = market;
-  const until = hold?.untilAt == null ? 'it is armed' : sayTime(hold.untilAt, now);
+  const ends = hold?.untilAt == null ? null : sayTime(hold.untilAt, now);
+  const until = ends === null ? 'it is armed' : `${ends}, ${sayArmedAgain(botState)}`;
   const notes = [
     runsDown(market, now) ? sayRunsDown(market, now) : '',
     leaving ? 'no longer configured' : '',
     hold === null ? '' : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${until}`,
+    sayUnguarded(market, now),
     sayProblem(market, now),
   ];
   return notes.filter((note) => note !== '').join('; ');

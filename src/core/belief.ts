@@ -64,6 +64,11 @@ function confirmedOf({ writes }: Belief): Write[] {
   return writes.filter(({ status }) => status === 'confirmed');
 }
 
+/** Is it a confirmed timer that may still fire? Else nobody knows of one, and the orders may stay. */
+export function isConfirmed({ writes }: Belief): boolean {
+  return writes.some(({ purpose, status }) => purpose !== 'delete' && status === 'confirmed');
+}
+
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
 function surelyLasts(state: CoreState, write: Write, counting: readonly Write[]): Belief['notBefore'] {
   let lifeMs = write.at.lifeMs + leastMs(write.shortestMs);

@@ -1,4 +1,4 @@
-import { believeEarlierLife, tidy } from './belief.ts';
+import { believeEarlierLife, isConfirmed, tidy } from './belief.ts';
 import { giveUp } from './dispatch.ts';
 import type { CoreSettings, MarketSettings, OperatorCommand, Policy } from './events.ts';
 import { follow, hold, isAlive, saySuspended } from './goal.ts';
@@ -246,11 +246,12 @@ export function judgeStop(state: CoreState): void {
     const why = whyLeft(state, market);
     if (why === null) continue;
     const firesByWallMs = state.wallAt(market.belief.notAfterMs ?? monoMs);
-    left.push({ market: market.settings.market, firesByWallMs, why });
+    left.push({ market: market.settings.market, firesByWallMs, why, confirmed: isConfirmed(market.belief) });
   }
   for (const [market, belief] of state.leftBehind) {
     if (!state.mayFire(belief)) continue;
-    left.push({ market, firesByWallMs: state.wallAt(belief.notAfterMs ?? monoMs), why: 'policy' });
+    const firesByWallMs = state.wallAt(belief.notAfterMs ?? monoMs);
+    left.push({ market, firesByWallMs, why: 'policy', confirmed: isConfirmed(belief) });
   }
   for (const attempt of state.attempts.values()) giveUp(state, attempt);
   state.phase = { kind: 'stopped' };

@@ -1,3 +1,4 @@
+import { isConfirmed } from './belief.ts';
 import type { BotWord, Policy } from './events.ts';
 import { askFor } from './next.ts';
 import type { BotPhase, Hold, Suspension } from './notice.ts';
@@ -174,9 +175,11 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase): void {
   // A reload has left it without any: its silence is nobody's concern.
   if (markets.length === 0) return;
   const isDead = to === 'stale' || to === 'failed';
-  const firings = isDead ? markets.flatMap((market) => state.firesBy(market) ?? []) : [];
+  const dead = isDead ? Map.groupBy(markets, (market) => firesSurely(state, market)) : null;
+  const firings = dead?.get(true)?.flatMap((market) => state.firesBy(market) ?? []) ?? [];
   const lastWallMs = firings.length === 0 ? null : firings.reduce((one, other) => Math.max(one, other));
-  state.say({ kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs });
+  const unconfirmed = dead?.get(false)?.filter((market) => market.hold === null).length ?? 0;
+  state.say({ kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs, unconfirmed });
   for (const market of markets) {
     follow(state, market);
     saySuspended(state, market);
@@ -184,9 +187,16 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase): void {
   }
 }
 
+/** Has it a confirmed timer that fires unless somebody renews or deletes it? */
+function firesSurely(state: CoreState, { belief }: MarketState): boolean {
+  return state.mayFire(belief) && isConfirmed(belief);
+}
+
 /** Says that the market is not renewed because of its bot, where that is so. */
 export function saySuspended(state: CoreState, market: MarketState): void {
   const why = suspensionOf(market);
   const { market: name } = market.settings;
-  if (why !== null) state.say({ kind: 'suspended', market: name, why, firesByWallMs: state.firesBy(market) });
+  if (why === null) return;
+  const confirmed = firesSurely(state, market);
+  state.say({ kind: 'suspended', market: name, why, firesByWallMs: state.firesBy(market), confirmed });
 }

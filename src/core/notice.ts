@@ -33,6 +33,8 @@ export interface LeftArmed {
    * gave no sign of life in the stop, or fell silent in it. `may-have-fired`: the delete was confirmed, and may have come too late.
    */
   readonly why: 'policy' | 'unconfirmed' | 'unrenewed' | 'unheard' | 'may-have-fired';
+  /** The exchange has confirmed a timer that may still fire; if not, and none runs, the orders stay. */
+  readonly confirmed: boolean;
 }
 
 /** The stop was to delete the timer, and that failed or came too late: it ends with an error. */
@@ -94,8 +96,11 @@ interface OfMarket {
   'accepted-again': object;
   /** The exchange answered with another timeout or other types than asked for. */
   altered: { detail: string };
-  /** Renewed no longer. `firesByWallMs`: its orders are cancelled by then, Unix milliseconds; null where it has no timer. */
-  suspended: { why: Suspension; firesByWallMs: number | null };
+  /**
+   * Renewed no longer. `firesByWallMs`: a timer that may exist fires by then, Unix milliseconds; null where it has none.
+   * `confirmed`: it has one, so that its orders are cancelled; if not, they stay where none runs.
+   */
+  suspended: { why: Suspension; firesByWallMs: number | null; confirmed: boolean };
   resumed: object;
   /**
    * An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds.
@@ -147,8 +152,11 @@ interface OfDaemon {
   cadence: { detail: string; capacityPerSecond: number; answerMs: number | null };
   stall: { what: 'stall' | 'suspend' | 'clock-step'; byMs: number };
   reloaded: { added: readonly string[]; removed: readonly string[]; changed: readonly string[] };
-  /** `firesByWallMs`: when it died, the orders of its markets are cancelled by then, Unix milliseconds; null where none has a timer. */
-  bot: { bot: string; state: BotPhase; firesByWallMs: number | null };
+  /**
+   * When it died: `firesByWallMs`: the orders of its markets with a confirmed timer are cancelled by then, Unix
+   * milliseconds; null where there are none. `unconfirmed`: its markets that nobody holds and that have no confirmed timer.
+   */
+  bot: { bot: string; state: BotPhase; firesByWallMs: number | null; unconfirmed: number };
   'all-armed': { markets: number; sinceStartMs: number };
   stopping: { policy: Policy; budgetMs: number; why: string };
   stopped: { left: readonly LeftArmed[] };

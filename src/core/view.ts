@@ -1,3 +1,4 @@
+import { isConfirmed } from './belief.ts';
 import type { Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import { shortTimerGapMs } from './next.ts';
@@ -39,7 +40,8 @@ function glanceAt(state: CoreState, now: Instant, market: MarketState) {
     /** How long a timer that may exist can still run; null where surely none exists. */
     firesInMs,
     refused: refusal.said !== null,
-    lastProblem: refusal.said?.detail ?? market.lastProblem ?? market.altered,
+    /** Where nothing is tried any more, what the last attempt came to is over. */
+    lastProblem: refusal.said?.detail ?? (market.reached ? null : market.lastProblem) ?? market.altered,
     /** Its requests that are on their way, the oldest first. */
     inFlight: (): readonly { readonly purpose: Purpose }[] => market.onTheirWay,
   };
@@ -72,6 +74,7 @@ function snapshotOf(state: CoreState, now: Instant, market: MarketState) {
     ...seen,
     types: settings.types,
     state: phaseOf(state, market, seen.guaranteedMs),
+    timer: seen.firesInMs === null ? 'none' : knownOf(state, market),
     /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
     hold: hold && { why: hold.why, untilWallMs: wallIn(leftOf(hold)) },
     timeoutMs,
@@ -142,17 +145,20 @@ export function look(state: CoreState, now: Instant) {
         }),
     /** The bots that a market names. */
     bots(): readonly BotSnapshot[] {
-      const { mode, ttlMs } = settings.liveness;
+      const { mode, ttlMs, startupGraceMs } = settings.liveness;
       const guarded = new Set(state.markets.map(({ bot }) => bot));
-      const nowMs = state.lifeMs + sinceStepMs(state, now);
+      const sinceMs = sinceStepMs(state, now);
+      const nowMs = state.lifeMs + sinceMs;
       return [...state.bots.values()]
         .filter((bot) => guarded.has(bot))
-        .map(({ bot, state: phase, lastLifeMs }) => ({
+        .map(({ bot, state: phase, lastLifeMs, lastAwakeMs }) => ({
           bot,
           mode,
           state: phase,
           evidenceAgeMs: lastLifeMs === Number.NEGATIVE_INFINITY ? null : nowMs - lastLifeMs,
           ttlMs: mode === 'none' ? null : ttlMs,
+          graceEndsWallMs:
+            phase === 'starting' ? now.wallMs + lastAwakeMs + startupGraceMs - state.awakeMs - sinceMs : null,
         }));
     },
   };
@@ -171,6 +177,8 @@ export function describe(state: CoreState, now: Instant) {
   if (refused !== null) notReady.unshift(`the exchange refuses the API key: ${refused.detail}`);
   return {
     phase,
+    /** The end of a stop's budget, Unix milliseconds; null where none has begun. */
+    stopEndsWallMs: state.phase.kind === 'stopping' ? state.wallAt(state.phase.budgetEndMs) : null,
     ready: notReady.length === 0,
     /** Why not ready, one sentence per reason; empty when ready. */
     notReady: notReady as readonly string[],
@@ -205,6 +213,8 @@ export interface BotSnapshot {
   readonly state: BotPhase;
   readonly evidenceAgeMs: number | null;
   readonly ttlMs: number | null;
+  /** Unless it is heard before, its timers are not renewed from then on, Unix milliseconds; null outside its start-up grace. */
+  readonly graceEndsWallMs: number | null;
 }
 
 export type CoreView = Readonly<ReturnType<typeof look>>;
@@ -221,9 +231,22 @@ function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | n
   if (suspensionOf(market) !== null) return 'suspended';
   // Its guarantee ran out, and it has not surely fired since.
   const mayStand = market.overdueSaid && market.belief.server !== null && market.belief.notAfterMs !== null;
-  if (guaranteedMs === null && !mayStand) return state.key.refusal.said === null ? 'arming' : 'rejected';
+  if (guaranteedMs === null && !mayStand) {
+    if (!state.isWanted(market)) return 'suspended';
+    return state.key.refusal.said === null ? 'arming' : 'rejected';
+  }
   if (guaranteedMs === null || guaranteedMs <= 0) return 'expired';
   return market.streak > 0 ? 'retrying' : 'armed';
+}
+
+/**
+ * What is known of a timer that may exist. `unconfirmed`: no answer told of one. `deleting`: it is being deleted, or will
+ * be once its bot is heard in the stop.
+ */
+function knownOf({ phase }: CoreState, { belief, goal, reached }: MarketState) {
+  if (!isConfirmed(belief)) return 'unconfirmed';
+  const isLeft = goal === 'delete' ? reached : goal !== 'guard' || phase.kind !== 'stopping';
+  return isLeft ? 'confirmed' : 'deleting';
 }
 
 /** What a stop with the configured policy would do with the timer now, if the bot gives a sign of life after it. */
@@ -257,9 +280,9 @@ export const NOT_GUARDED: Readonly<Record<Hold | BotPhase, readonly [one: string
   lapsed: ['is held after a lapse', 'are held after a lapse'],
   starting: ['waits for its bot', 'wait for their bots'],
   alive: ['is left alone', 'are left alone'],
-  stale: ['has a bot that is silent', 'have bots that are silent'],
-  goodbye: ['has a bot that said goodbye', 'have bots that said goodbye'],
-  failed: ['has a bot that failed', 'have bots that failed'],
+  stale: ['has a bot that is silent', 'wait for a bot that is silent'],
+  goodbye: ['has a bot that said goodbye', 'wait for a bot that said goodbye'],
+  failed: ['has a bot that failed', 'wait for a bot that failed'],
 };
 
 /** What is said of a bot that is dead. */

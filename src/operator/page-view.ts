@@ -53,11 +53,16 @@ export function viewSlack(history: readonly number[]): Markup {
   return html`<div class="slack"><p class="small">Lowest slack ${lowest}\u00a0%</p><svg class="plot" viewBox="0 0 240 40" preserveAspectRatio="xMaxYMid meet" role="img" aria-label="${spoken}"><path class="half" d="M0 20H240"/><path class="area" d="M${xOf(0)} 39L${line}L236 39Z"/><path class="line" d="M${line}"/><circle r="3" cx="236" cy="${yOf(last)}"/></svg></div>`;
 }
 
-export function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: Look): Markup {
+export function viewMarket(
+  market: MarketStatus,
+  cancelled: Cancelled | undefined,
+  look: Look,
+  botState: string,
+): Markup {
   const { state, failureStreak, lapses } = market;
   const down = words.runsDown(market, look.now);
   const tone = look.gone !== null ? 'idle' : down || cancelled !== undefined ? 'bad' : words.toneOf(state);
-  const [remaining, label] = words.sayRemaining(market, look);
+  const [remaining, label] = words.sayRemaining(market, look, botState);
   // The exchange may round a second away, so that a timer is surely armed for one less than its timeout.
   const full = market.timeoutSeconds - 1;
   const left = Math.max(0, (market.guaranteedSeconds ?? 0) - look.elapsedSeconds);
@@ -70,8 +75,8 @@ export function viewMarket(market: MarketStatus, cancelled: Cancelled | undefine
   return html`<li class="market" data-key="${market.market}" data-tone="${tone}">
 <div class="who"><div class="title"><h3>${market.market}</h3>${viewBadge(state, down ? 'bad' : words.toneOf(state), look)}</div><p class="small">${market.types === null ? 'all orders' : market.types.join(', ')} · bot ${market.bot}</p></div>
 <div class="time"><p><span class="big">${remaining}</span> <span class="small">${label}</span></p>${viewBar(left, full, Math.max(0, 1 - market.renewEverySeconds / full))}</div>${viewSlack(market.slackHistory)}
-${cancelled === undefined ? '' : said(`Orders ${words.sayCancelled(cancelled, look.now)}.`)}${said(problem)}${said(words.sayNote(market, look.now))}
-<details><summary>Numbers, promise and stop<span class="spoken"> of ${market.market}</span></summary><dl class="numbers">${number('Timer', words.saySeconds(market.timeoutSeconds))}${number('Renewed every', words.saySeconds(market.renewEverySeconds))}${number('Survives outages of', words.saySeconds(market.survivesSeconds))}${number('Last answer', answer)}${number('Renewals', words.sayCount(market.renewals))}${number('Failures', words.sayCount(market.failures))}${number('Lapses', words.sayCount(lapses))}</dl><p>${market.promise.join('\n')}</p><p>If this daemon were stopped now: ${market.onStop}.</p></details></li>`;
+${cancelled === undefined ? '' : said(`Orders ${words.sayCancelled(cancelled, look.now)}.`)}${said(problem)}${said(words.sayNote(market, look, botState))}
+<details><summary>Numbers, promise and stop<span class="spoken"> of ${market.market}</span></summary><dl class="numbers">${number('Timer', words.saySeconds(market.timeoutSeconds))}${number('Renewed every', words.saySeconds(market.renewEverySeconds))}${number('Survives outages of', words.saySeconds(Math.floor(market.survivesSeconds * 10) / 10))}${number('Last answer', answer)}${number('Renewals', words.sayCount(market.renewals))}${number('Failures', words.sayCount(market.failures))}${number('Lapses', words.sayCount(lapses))}</dl><p>${market.promise.join('\n')}</p><p>If this daemon were stopped now: ${market.onStop}.</p></details></li>`;
 }
 
 /** The markets: the worst first, by bot where there are several, 50 on a page. */
@@ -91,11 +96,11 @@ export function viewMarkets(status: StatusDocument, look: Look): Markup {
   const page = Math.min(look.page, pages - 1);
   const shown = ordered.slice(page * perPage, (page + 1) * perPage);
   const lists = [...groups].flatMap(([name, own]) => {
+    const [word] = bots.flatMap((one) => (one.bot === name ? words.stateOfBot(one) : []));
     const rows = own
       .filter((market) => shown.includes(market))
-      .map((market) => viewMarket(market, cancelled.get(market.market), look));
+      .map((market) => viewMarket(market, cancelled.get(market.market), look, word ?? ''));
     if (rows.length === 0) return [];
-    const [word] = bots.flatMap((one) => (one.bot === name ? words.stateOfBot(one) : []));
     const badge = word === undefined ? '' : viewBadge(word, words.toneOf(word), look);
     const head = html`<div class="title group"><span class="strong">Bot ${name}</span>${badge}<span class="small">${words.sayCount(own.length, 'market')}</span></div>`;
     return html`<div data-key="${name}">${bots.length < 2 ? '' : head}<ul role="list" class="markets">${rows}</ul></div>`;
@@ -122,7 +127,8 @@ export function viewTiles(status: StatusDocument, look: Look): Markup {
   const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
     html`<div data-tone="${look.gone === null ? tone : 'idle'}"><dt>${label}</dt><dd>${value}</dd><dd class="small">${note}</dd></div>`;
   const { nextExpiry: next, runningDown } = status;
-  const down = runningDown !== null && runningDown.firstBy > look.now ? runningDown : null;
+  const isKnown = runningDown !== null && runningDown.unconfirmedCount !== runningDown.count;
+  const down = isKnown && runningDown.firstBy > look.now ? runningDown : null;
   const expired = status.markets.find(({ state }) => state === 'expired');
   const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? next : null;
   const least = expired ?? first ?? down;
@@ -178,7 +184,13 @@ export function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusD
     const age = bot.evidenceAgeSeconds === null ? null : bot.evidenceAgeSeconds + look.elapsedSeconds;
     const ago = `${words.saySeconds(Math.floor(age ?? 0))} ${look.gone === null ? 'ago' : 'earlier'}`;
     const last = age === null ? 'no sign of life yet' : `last sign of life ${ago}`;
-    const good = ttl === 0 ? '' : `, good for ${words.saySeconds(ttl)}`;
+    const until = bot.graceEndsAt == null ? '' : words.sayTime(bot.graceEndsAt, look.now);
+    const good =
+      until !== ''
+        ? `: its timers are not renewed from ${until} on`
+        : age === null || ttl === 0
+          ? ''
+          : `, good for ${words.saySeconds(ttl)}`;
     const sign = bot.mode === 'none' ? 'nobody checks that it lives' : `${last}${good} (${bot.mode})`;
     const tone = look.gone === null ? words.toneOf(word) : 'idle';
     return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, words.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, null)}</li>`;

@@ -119,10 +119,42 @@ export function runsDown(
   return !wanted && firesBy !== null && firesBy > now && state !== 'deleted';
 }
 
-/** What becomes of the orders then. A stop, or a reload that takes the market out, may still delete its timer. */
-export function sayRunsDown({ state, firesBy }: MarketStatus, now: number): string {
-  const unless = state === 'armed' || state === 'retrying' ? ' unless the timer is deleted before' : '';
-  return `orders are cancelled by ${sayTime(firesBy ?? now, now)}${unless}`;
+/** What becomes of the orders then. */
+export function sayRunsDown({ state, timer, firesBy }: MarketStatus, now: number): string {
+  const by = `by ${sayTime(firesBy ?? now, now)}`;
+  if (timer === 'unconfirmed')
+    return `no timer is confirmed; one that may still run fires ${by}, else the orders stay`;
+  // A stop, or a reload that takes the market out, leaves it to another daemon.
+  const isLeft = state === 'armed' || state === 'retrying';
+  const renewed = isLeft ? ' unless something else renews the timer' : '';
+  return `orders are cancelled ${by}${timer === 'deleting' ? ' unless the delete is confirmed before' : renewed}`;
+}
+
+/** The same of all timers that nobody renews. */
+export function sayRunningDown(status: StatusDocument, now: number): string {
+  if (status.runningDown === null) return '';
+  const { market, count, lastBy, unconfirmedCount, deletingCount } = status.runningDown;
+  const name = nameOf(market, count);
+  const by = `by ${sayTime(lastBy, now)}`;
+  const those = count === 1 ? 'one that may still run fires' : 'those that may still run fire';
+  if (unconfirmedCount === count)
+    return `No timer of ${name} is confirmed; ${those} ${by}, else the orders stay`;
+  const deletes = count === 1 ? 'the delete is' : 'the deletes are';
+  if (deletingCount === count)
+    return `Orders of ${name} are cancelled ${by} unless ${deletes} confirmed before`;
+  return `Orders of ${name} ${unconfirmedCount + deletingCount > 0 ? 'are or may be' : 'are'} cancelled ${by}`;
+}
+
+/** Of a market whose bot does not live: nothing is left to cancel its orders. */
+export function sayUnguarded({ state, firesBy }: MarketStatus, now: number): string {
+  const isBare = state === 'suspended' && (firesBy === null || firesBy <= now);
+  return isBare ? 'no timer guards its orders until its bot is heard' : '';
+}
+
+/** What follows a pause, where its bot is in this state. */
+export function sayArmedAgain(botState: string): string {
+  const lives = ['alive', 'not watched'].includes(botState);
+  return lives ? 'then armed again' : 'then armed again once its bot is heard';
 }
 
 /** `BTC_USDT`, or `3 markets`. */
@@ -174,8 +206,10 @@ export function sayLeftAlone({ nextExpiry, runningDown }: StatusDocument, now: n
       : `: orders may have been cancelled since ${sayTime(first, now)}`;
   }
   if (runningDown === null) return '';
-  const { count, lastBy } = runningDown;
-  const [are, renews] = lastBy > now ? ['are', 'renews'] : ['were', 'renewed'];
+  const { count, lastBy, unconfirmedCount, deletingCount } = runningDown;
+  const isSure = unconfirmedCount + deletingCount === 0;
+  const [are, renews] =
+    lastBy > now ? [isSure ? 'are' : 'may be', 'renews'] : [isSure ? 'were' : 'may have been', 'renewed'];
   return `: orders of ${nameOf(runningDown.market, count)} ${are} cancelled by ${sayTime(lastBy, now)} unless something else ${renews} the ${count === 1 ? 'timer' : 'timers'}`;
 }
 
@@ -185,6 +219,16 @@ export function sayFrom(markets: readonly MarketStatus[], now: number): string {
   return ends.length === 0 ? '' : `orders are cancelled from ${sayTime(Math.min(...ends), now)} on`;
 }
 
+/** Until when a timer of markets that the exchange refuses stands, where nothing says so already. */
+export function sayStands(markets: readonly MarketStatus[], now: number): string {
+  const standing = markets.filter(({ firesBy, state }) => (firesBy ?? 0) > now && state !== 'deleted');
+  const lastBy = Math.max(...standing.map(({ firesBy }) => firesBy ?? now));
+  if (standing.length === 0) return 'no timer guards the orders';
+  const isSure = standing.every(({ timer }) => timer !== 'unconfirmed');
+  const what = isSure ? 'timer' : 'timer that may still run';
+  return `${standing.length === 1 ? `its ${what}` : `the last ${what}`} fires by ${sayTime(lastBy, now)}`;
+}
+
 /** What is wrong with single markets, the worst first. */
 export function findMarketTroubles(status: StatusDocument, now: number): readonly Trouble[] {
   const onRecord = new Set(status.cancellations.map(({ market }) => market));
@@ -192,7 +236,7 @@ export function findMarketTroubles(status: StatusDocument, now: number): readonl
   const unsaid = expired.count - expired.known.filter(({ market }) => onRecord.has(market)).length;
   const refused = marketsIn(status, 'rejected');
   const refusedFrom = sayFrom(refused.known, now);
-  const unless = refusedFrom === '' ? ': no timer guards the orders' : `: ${refusedFrom} if it lasts`;
+  const unless = refusedFrom === '' ? `: ${sayStands(refused.known, now)}` : `: ${refusedFrom} if it lasts`;
   const refuses = `The exchange refuses ${refused.name}${refused.isWhole ? unless : ''}`;
   const retrying = marketsIn(status, 'retrying');
   const retryFrom = retrying.isWhole ? sayFrom(retrying.known, now) : '';
@@ -206,6 +250,34 @@ export function findMarketTroubles(status: StatusDocument, now: number): readonl
   ];
 }
 
+/** Why timers run down that nobody renews, where all of them do for one reason; they may be unknown where some are not shown. */
+export function sayWhy(
+  { markets, runningDown }: StatusDocument,
+  dead: ReadonlySet<string>,
+  lost: string,
+  now: number,
+): string {
+  const falling = markets.filter((market) => runsDown(market, now));
+  if (falling.length > 0 && falling.every(({ hold }) => hold?.why === 'tripped'))
+    return `: ${sayCause('tripped', falling.length > 1)}`;
+  const isTheirs = falling.every(({ bot, hold }) => hold === null && dead.has(bot));
+  const isSure = runningDown?.unconfirmedCount !== runningDown?.count;
+  return dead.size > 0 && isTheirs && isSure ? `: ${lost}` : '';
+}
+
+/** The bots in their start-up grace, and when that ends. */
+export function findUnheard({ bots }: StatusDocument, now: number): readonly Trouble[] {
+  const unheard = bots.filter(({ graceEndsAt }) => graceEndsAt != null);
+  if (unheard.length === 0) return [];
+  const first = Math.min(...unheard.map(({ graceEndsAt }) => graceEndsAt ?? now));
+  const [who, its] =
+    unheard.length === 1
+      ? [`The bot ${unheard[0]?.bot} is`, 'its']
+      : [`${sayCount(unheard.length, 'bot')} are`, 'their'];
+  const ends = `${its} timers are not renewed from ${sayTime(first, now)} on, and fire`;
+  return [[true, 'warn', `${who} not heard yet: without a sign of life ${ends}`]];
+}
+
 /** All troubles, the worst first: the first is the headline. */
 export function findTroubles(status: StatusDocument, now: number): readonly Trouble[] {
   const { bases, bots, protectedCount, nextExpiry, runningDown, authorised } = status;
@@ -214,13 +286,13 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
     dead.length === 1
       ? `the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
       : `${sayCount(dead.length)} bots are dead`;
-  const unrenewed = `${startSentence(lost)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`;
-  const { market = '', count = 0, lastBy = 0 } = runningDown ?? {};
-  const runs = lastBy > now;
   const ofDead = new Set(dead.map(({ bot }) => bot));
-  const isTheirs = status.markets.every((one) => !runsDown(one, now) || ofDead.has(one.bot));
-  const because = dead.length > 0 && isTheirs ? `: ${lost}` : '';
-  const ending = `Orders of ${nameOf(market, count)} are cancelled by ${sayTime(lastBy, now)}${because}`;
+  const theirs = status.markets.filter(({ bot, hold }) => ofDead.has(bot) && hold === null);
+  const isBare = theirs.length > 0 && theirs.every((one) => sayUnguarded(one, now) !== '');
+  const its = dead.length === 1 ? 'its' : 'their';
+  const unrenewed = `${startSentence(lost)}: ${isBare ? `no timer guards ${its} orders` : `${its} timers are not renewed`}`;
+  const runs = runningDown !== null && runningDown.lastBy > now;
+  const because = runs ? sayWhy(status, ofDead, lost, now) : '';
   const cancelled = sayAllCancelled(status, now);
   const fromWhen = `are cancelled from ${sayTime(nextExpiry?.expiresAt ?? now, now)} on`;
   const from = nextExpiry === null ? '' : `orders of ${sayCount(protectedCount, 'market')} ${fromWhen}`;
@@ -235,13 +307,14 @@ export function findTroubles(status: StatusDocument, now: number): readonly Trou
   const isGeneral = !authorised || isOut;
   const found: readonly Trouble[] = [
     [!status.live, 'bad', 'The daemon makes no progress'],
-    [runs, 'bad', ending],
+    [runs, 'bad', `${sayRunningDown(status, now)}${because}`],
     [cancelled !== '', 'bad', cancelled],
     [!authorised, 'bad', keyless],
     [outages > 0, 'bad', out],
-    [dead.length > 0 && !(runs && isTheirs), 'bad', unrenewed],
+    [dead.length > 0 && because !== `: ${lost}`, 'bad', unrenewed],
     ...findMarketTroubles(status, now).filter(([, tone]) => tone === 'bad' || !isGeneral),
     ...silent.map(({ url }): Trouble => [true, 'warn', `${url} answers no ping`]),
+    ...findUnheard(status, now),
     ...findHolds(status),
   ];
   // The sort is stable: what is bad comes before what is only to be watched.
@@ -266,7 +339,17 @@ export function summarise(status: StatusDocument, look: Look) {
     return make('bad', 'no connection', `The daemon does not answer${left}`, '', 'no connection');
   if (look.gone === 'ended')
     return make(left === '' ? 'idle' : 'bad', 'ended', `The daemon has ended${left}`, '', 'ended');
-  if (phase !== 'running') return make('warn', phase, `The daemon is ${phase}`, '', phase);
+  if (phase !== 'running') {
+    const running = status.runningDown !== null && status.runningDown.lastBy > look.now;
+    const [left, rest] = running
+      ? [status.runningDown?.count ?? 0, sayRunningDown(status, look.now)]
+      : [0, ''];
+    const until =
+      status.stopEndsAt == null ? '' : `, until ${sayTime(status.stopEndsAt, look.now)} at the latest`;
+    const { deleted } = status.marketsByState;
+    const came = `${sayCount(deleted, 'timer')} ${deleted === 1 ? 'is' : 'are'} deleted, ${sayCount(left)} may still fire`;
+    return make('warn', phase, `The daemon is ${phase}${until}: ${came}`, rest, phase);
+  }
   const troubles = findTroubles(status, look.now);
   const [worst = 'Nothing needs attention', ...others] = troubles.map(([, , text]) => text);
   const tone = troubles[0]?.[1] ?? 'ok';
@@ -287,8 +370,8 @@ export function tabIconOf(tone: Tone): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-export function sayRemaining(market: MarketStatus, look: Look): readonly [string, string] {
-  const { guaranteedSeconds, firesBy, expiresAt, hold, state, wanted } = market;
+export function sayRemaining(market: MarketStatus, look: Look, botState: string): readonly [string, string] {
+  const { guaranteedSeconds, firesBy, expiresAt, hold, state, timer, wanted } = market;
   const { gone, now } = look;
   const none = '0\u00a0s';
   const left = Math.max(0, (guaranteedSeconds ?? 0) - look.elapsedSeconds);
@@ -296,22 +379,26 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
   const runs = firesBy !== null && state !== 'deleted';
   const by = runs ? sayTime(firesBy, now) : '';
   if (gone !== null && runs) {
+    const isSure = timer !== 'unconfirmed' && timer !== 'deleting';
+    const [are, were] = isSure ? ['are', 'were'] : ['may be', 'may have been'];
     if (firesBy > now)
-      return [time, `left then; orders are cancelled by ${by} unless something else renews the timer`];
-    const unless = 'unless something else renewed the timer, the orders were cancelled';
+      return [time, `left then; orders ${are} cancelled by ${by} unless something else renews the timer`];
+    const unless = `unless something else renewed the timer, the orders ${were} cancelled`;
     return [none, `its time was up at ${by}: ${unless}`];
   }
   if (runs && firesBy > now) {
+    if (timer === 'unconfirmed' && state !== 'expired') return ['–', sayRunsDown(market, now)];
     if (!wanted) return [saySeconds(Math.ceil(firesBy - now)), sayRunsDown(market, now)];
-    if (left <= 0 && state === 'arming')
-      return ['–', `no timer is confirmed; one that may still run fires by ${by}`];
     if (left <= 0)
       return [none, `orders may have been cancelled, and are by ${by} unless a renewal succeeds`];
   }
   if (guaranteedSeconds === null || state === 'deleted' || (!wanted && left <= 0)) {
     const ends = hold?.untilAt ?? null;
     if (ends === null || gone !== null) return ['–', 'no timer'];
-    return [saySeconds(Math.max(0, Math.ceil(ends - now))), 'until it is armed again'];
+    return [
+      saySeconds(Math.max(0, Math.ceil(ends - now))),
+      `until the pause is over, ${sayArmedAgain(botState)}`,
+    ];
   }
   if (left <= 0) return [none, 'orders were cancelled unless a renewal succeeded'];
   if (state === 'armed') return [time, 'left on the timer'];
@@ -319,12 +406,14 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
   return [time, `left${from} unless a renewal succeeds`];
 }
 
-export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
+export function sayNote(market: MarketStatus, { now, gone }: Look, botState: string): string {
+  const { hold, leaving } = market;
+  const unguarded = gone === null ? sayUnguarded(market, now) : '';
   const until = hold?.untilAt ?? null;
   const notes = {
-    none: '',
+    none: unguarded === '' ? '' : `${startSentence(unguarded)}.`,
     disarmed: 'Disarmed by an operator. Arm it: killswitchd arm.',
-    paused: `Paused by an operator${until === null ? '' : ` until ${sayTime(until, now)}, then armed again`}.`,
+    paused: `Paused by an operator${until === null ? '' : ` until ${sayTime(until, now)}, ${sayArmedAgain(botState)}`}.`,
     tripped: 'Tripped by an operator, to have its orders cancelled. Arm it: killswitchd arm.',
     lapsed: 'Not armed again after its orders were cancelled (onLapse: hold). Arm it: killswitchd arm.',
   };

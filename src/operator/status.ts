@@ -27,10 +27,10 @@ export function toSeconds<T extends number | null>(ms: T) {
 }
 
 function describeMarket(seen: MarketSnapshot) {
-  const { market, types, bot, state, wanted, leaving, hold, guaranteedMs, lastSlackRatio } = seen;
+  const { market, types, bot, state, timer, wanted, leaving, hold, guaranteedMs, lastSlackRatio } = seen;
   const { renewals, failures, failureStreak, lapses, lastProblem, onStop, promise } = seen;
   const figures = { lastSlackRatio, renewals, failures, failureStreak, lapses, lastProblem };
-  const described = { market, types, bot, state, wanted, leaving, ...figures, onStop, promise };
+  const described = { market, types, bot, state, timer, wanted, leaving, ...figures, onStop, promise };
   return {
     ...described,
     protected: wanted && (guaranteedMs ?? 0) > 0,
@@ -53,13 +53,14 @@ function figuresOf(markets: Snapshot['markets'], now: number) {
   const sureMs = ({ wanted, guaranteedMs }: MarketSnapshot) => (wanted ? (guaranteedMs ?? 0) : 0);
   const armed = markets.filter((market) => sureMs(market) > 0);
   const [next] = armed.toSorted((one, other) => sureMs(one) - sureMs(other));
-  const falling = markets.flatMap(({ market, state, wanted, firesByWallMs }) => {
+  const falling = markets.flatMap(({ market, state, timer, wanted, firesByWallMs }) => {
     const firesBy = toSeconds(firesByWallMs);
     const falls = firesBy !== null && runsDown({ wanted, state, firesBy }, now);
-    return falls ? { market, firstBy: firesBy } : [];
+    return falls ? { market, timer, firstBy: firesBy } : [];
   });
   const [first] = falling.sort((one, other) => one.firstBy - other.firstBy);
   const lastBy = falling.at(-1)?.firstBy ?? 0;
+  const countOf = (known: string) => falling.filter(({ timer }) => timer === known).length;
   return {
     whatAStopWouldDo: [...Map.groupBy(markets, ({ onStop }) => onStop)].map(([does, some]) => {
       const named = some.slice(0, NAMED_MARKETS).map(({ market }) => market);
@@ -69,7 +70,18 @@ function figuresOf(markets: Snapshot['markets'], now: number) {
     /** The protected market whose time is up first, also where it is not shown. */
     nextExpiry: next === undefined ? null : describeExpiry(next),
     /** Of the timers that nobody renews: the first and the last to fire. */
-    runningDown: first === undefined ? null : { count: falling.length, ...first, lastBy },
+    runningDown:
+      first === undefined
+        ? null
+        : {
+            count: falling.length,
+            market: first.market,
+            firstBy: first.firstBy,
+            lastBy,
+            /** Of them those that no answer told of, and those that are being deleted. */
+            unconfirmedCount: countOf('unconfirmed'),
+            deletingCount: countOf('deleting'),
+          },
     marketsByState: Object.fromEntries(
       MARKET_STATES.map((state) => [state, markets.filter((market) => market.state === state).length]),
     ) as Record<MarketPhase, number>,
@@ -86,7 +98,7 @@ function describeExpiry({ market, timeoutMs, expiryWallMs }: MarketSnapshot) {
  * contains `find`. In the order of the configuration where all fit; else the worst first.
  */
 function describeDaemon(sources: StatusSources, limit: number, find: string) {
-  const { markets, bases, bots, ...state } = sources.snapshot();
+  const { markets, bases, bots, stopEndsWallMs, ...state } = sources.snapshot();
   const cancellations = sources.cancellations();
   const now = toSeconds(sources.clock.now().wallMs);
   const cancelled = new Set(cancellations.map(({ market }) => market));
@@ -100,6 +112,7 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
     startedAt: toSeconds(sources.startedAtWallMs),
     now,
     ...state,
+    stopEndsAt: toSeconds(stopEndsWallMs),
     marketCount: markets.length,
     matchingCount: found.length,
     ...figuresOf(markets, now),
@@ -108,8 +121,9 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
       return { ...one, by: toSeconds(byWallMs) };
     }),
     bases: bases.map(({ pingMs, ...base }) => ({ ...base, pingSeconds: toSeconds(pingMs) })),
-    bots: bots.map(({ evidenceAgeMs, ttlMs, ...bot }) => {
-      return { ...bot, evidenceAgeSeconds: toSeconds(evidenceAgeMs), ttlSeconds: toSeconds(ttlMs) };
+    bots: bots.map(({ evidenceAgeMs, ttlMs, graceEndsWallMs, ...bot }) => {
+      const seconds = { evidenceAgeSeconds: toSeconds(evidenceAgeMs), ttlSeconds: toSeconds(ttlMs) };
+      return { ...bot, ...seconds, graceEndsAt: toSeconds(graceEndsWallMs) };
     }),
     events: sources.recentEvents().map(({ atWallMs, ...event }) => ({ at: toSeconds(atWallMs), ...event })),
   };

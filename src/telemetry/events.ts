@@ -98,8 +98,10 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
   'outage-began': (n, { at, base }) =>
     n.standsIn === null
-      ? `NO REQUEST GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
-        `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
+      ? `NO REQUEST GETS THROUGH to ${base(n.base)} (${n.detail}). ` +
+        (n.expiryWallMs === null
+          ? 'No timer is surely armed: one that still runs fires when its time is up; where none runs, the orders STAY. '
+          : `The timers run on at the exchange: if this lasts, orders are cancelled from ${at(n.expiryWallMs)} on. `) +
         `One request at a time is tried as a probe; after the first success all markets follow, the most urgent first.`
       : `No request gets through to ${base(n.base)} (${n.detail}). They go to ${base(n.standsIn)} instead; ` +
         `${base(n.base)} is tried again once it answers pings.`,
@@ -114,8 +116,12 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     (n.byMs < 0
       ? 'Timers and bots go by other clocks.'
       : `Every bot is checked, and ${n.what === 'stall' ? 'what is due' : 'every guarded timer'} is renewed.`),
-  suspended: ({ market, why, firesByWallMs: by }, { at }) => {
-    const fires = by === null ? 'It has no timer.' : `Its orders are cancelled by ${at(by)}.`;
+  suspended: ({ market, why, firesByWallMs: by, confirmed }, { at }) => {
+    const cancels = (wallMs: number) =>
+      confirmed
+        ? `Its orders are cancelled by ${at(wallMs)}.`
+        : `NO TIMER IS CONFIRMED: one that may still run fires by ${at(wallMs)}; else its orders STAY.`;
+    const fires = by === null ? 'It has no timer: its orders stay.' : cancels(by);
     const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
     return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
   },
@@ -133,7 +139,11 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
   removed: ({ market, how, firesByWallMs: by }, { at }) =>
     `${market} has left the configuration: ${REMOVED[how]}${by === null ? '' : ` Its orders are cancelled by ${at(by)} unless somebody renews it.`}`,
   bot: (n, { at }) =>
-    `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
+    `Bot ${n.bot} ${BOT[n.state]}.` +
+    (n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`) +
+    (n.unconfirmed === 0
+      ? ''
+      : ` NO TIMER IS CONFIRMED for ${n.unconfirmed} of its markets: orders there may STAY.`),
   pinged: (n, { base }) =>
     n.ok
       ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
@@ -196,7 +206,7 @@ export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
   if (left.length <= NAMED_MARKETS) return [];
   const sorted = left.toSorted((one, other) => one.firesByWallMs - other.firesByWallMs);
   return Object.entries(LEFT).flatMap(([why, [before]]) => {
-    const alike = sorted.filter((one) => one.why === why);
+    const alike = sorted.filter((one) => leftAs(one) === why);
     const level = alike.some(isFailedDelete) ? 'error' : 'warn';
     const isOver = why === 'may-have-fired';
     const heading = isOver ? before : `${before}, with the moment (UTC) by which each fires`;
@@ -207,7 +217,8 @@ export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
         isOver ? market : `${market} ${isoTime(firesByWallMs).slice(11, 19)}`,
       );
       const msg = `${heading}: ${names.join(', ')}.`;
-      return { level, event: 'left-armed', market: null, msg, fields: { left: some } };
+      const left = some.map(({ confirmed: _confirmed, ...one }) => one);
+      return { level, event: 'left-armed', market: null, msg, fields: { left } };
     });
   });
 }
@@ -257,8 +268,8 @@ const HELD: { readonly [W in Of<'held'>['why']]: (notice: Of<'held'>, at: Saying
   disarmed: ({ market }) =>
     `${market} is disarmed: it is not renewed, and new orders are not guarded until somebody arms it.`,
   tripped: ({ market }) =>
-    `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
-    'its orders. It is not armed again until somebody arms it.',
+    `${market} is TRIPPED by an operator: its timer is being cut to ${durationText(TRIP_MS)}; once the exchange ` +
+    'has confirmed that, its orders are cancelled. It is not armed again until somebody arms it.',
   lapsed: ({ market, firesByWallMs: by }, at) =>
     `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.` +
     (by === null
@@ -279,7 +290,9 @@ export const REMOVED = {
  * What a stop says of the timers that it left, by the reason: before and after their names and moments. The worst reason
  * comes first.
  */
-export const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string, after: string] } = {
+export const LEFT: {
+  readonly [W in LeftArmed['why'] | 'unarmed']: readonly [before: string, after: string];
+} = {
   unconfirmed: [
     'NOT CONFIRMED DELETED',
     'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
@@ -289,6 +302,10 @@ export const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string,
     'The orders are cancelled by then unless somebody renews the timer.',
   ],
   'may-have-fired': ['MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],
+  unarmed: [
+    'NO TIMER IS CONFIRMED',
+    'One that may still run fires by then unless it is deleted or renewed; else the orders STAY.',
+  ],
   unrenewed: [
     'NOT RENEWED ONCE MORE',
     'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
@@ -296,13 +313,18 @@ export const LEFT: { readonly [W in LeftArmed['why']]: readonly [before: string,
   policy: ['Left armed on purpose', 'The orders are cancelled by then unless somebody renews the timer.'],
 };
 
+/** Which of them a timer belongs to: one that nobody knows of promises no cancellation, whatever the reason. */
+export const leftAs = ({ why, confirmed }: LeftArmed): keyof typeof LEFT =>
+  confirmed || why === 'may-have-fired' ? why : 'unarmed';
+
 function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
   const parts = Object.entries(LEFT).map(([why, [before, after]]) => {
-    const some = left.filter((one) => one.why === why);
+    const some = left.filter((one) => leftAs(one) === why);
+    const fires = why === 'unarmed' ? 'may fire' : 'fires';
     // A timer that may have fired has no moment to come.
     const names = some.map(({ market, firesByWallMs }) =>
-      why === 'may-have-fired' ? market : `${market} fires by ${at(firesByWallMs)}`,
+      why === 'may-have-fired' ? market : `${market} ${fires} by ${at(firesByWallMs)}`,
     );
     return some.length === 0 ? '' : ` ${before}: ${listed(names)}. ${after}`;
   });

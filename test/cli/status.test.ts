@@ -4,6 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import type { MarketSnapshot } from '../../src/core/view.ts';
 import { sayTime } from '../../src/operator/page-words.ts';
+import { sampleBot } from '../operator/sample-snapshot.ts';
 import { start as startWeb } from '../operator/web-fixture.ts';
 import { inMs, statusOf } from './sample-status.ts';
 import { daemon, daemonAt, fileWith, folder, refusalWith, run, type Setting, start } from './stage.ts';
@@ -11,7 +12,7 @@ import { daemon, daemonAt, fileWith, folder, refusalWith, run, type Setting, sta
 const BTC = { market: 'BTC_USDT', bot: 'main' };
 const WIDE = { columns: 200, rows: 50 };
 const SOON = { timeout: 15_000, interval: 20 };
-const DEAD = [{ bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 25_000, ttlMs: 15_000 }] as const;
+const DEAD = [sampleBot({ state: 'stale', evidenceAgeMs: 25_000 })];
 
 async function show(document: object, args: readonly string[] = [], setting: Setting = {}) {
   const { address } = await daemon(() => ({ json: document }));
@@ -52,6 +53,51 @@ describe('status', () => {
     expect(lineOf(out, 'BTC_USDT')).toMatch(line);
   });
 
+  it('promises no cancellation of a timer that nobody knows of, or that is being deleted', async () => {
+    const firesByWallMs = inMs(19_000);
+    const at = sayTime(firesByWallMs / 1000);
+    const none = { wanted: false, guaranteedMs: null, firesByWallMs } as const;
+    const suspended = { ...BTC, ...none, state: 'suspended', timer: 'unconfirmed' } as const;
+    const { out } = await show(statusOf([suspended], { bots: DEAD }));
+    const mayFire = `one that may still run fires by ${at}, else the orders stay`;
+    expect(out[1]).toMatch(`No timer of BTC_USDT is confirmed; ${mayFire}. `);
+    expect(lineOf(out, 'BTC_USDT')).toMatch(new RegExp(`suspended – .* no timer is confirmed; ${mayFire}$`));
+    const hold = { why: 'disarmed', untilWallMs: null } as const;
+    const disarmed = { ...BTC, ...none, hold, state: 'disarmed', timer: 'deleting' } as const;
+    const deleting = (await show(statusOf([disarmed]))).out;
+    const unless = `cancelled by ${at} unless the delete is confirmed before`;
+    expect(deleting[1]).toMatch(`Orders of BTC_USDT are ${unless}. `);
+    expect(lineOf(deleting, 'BTC_USDT')).toContain(`orders are ${unless}; disarmed until it is armed`);
+  });
+
+  it('says what the silence of a bot means for markets without a timer, and what comes before that', async () => {
+    const none = { ...BTC, wanted: false, timer: 'none', guaranteedMs: null, firesByWallMs: null } as const;
+    const hold = { why: 'paused', untilWallMs: inMs(60_000) } as const;
+    const bare = (await show(statusOf([{ ...none, state: 'suspended' }], { bots: DEAD }))).out;
+    expect(bare[1]).toMatch(/^The bot main is silent: no timer guards its orders\. /);
+    expect(lineOf(bare, 'BTC_USDT')).toMatch(/ no timer guards its orders until its bot is heard$/);
+    const paused = (await show(statusOf([{ ...none, state: 'paused', hold }], { bots: DEAD }))).out;
+    expect(lineOf(paused, 'BTC_USDT')).toMatch(/paused until .*, then armed again once its bot is heard$/);
+    const graceEndsWallMs = inMs(12_000);
+    const bots = [sampleBot({ state: 'starting', evidenceAgeMs: null, graceEndsWallMs })];
+    const from = sayTime(graceEndsWallMs / 1000);
+    const { out } = await show(statusOf([BTC], { bots }));
+    expect(out[1]).toBe(
+      `The bot main is not heard yet: without a sign of life its timers are not renewed from ${from} on, and fire. The timer is armed.`,
+    );
+  });
+
+  it('says until when a stop lasts, and how many timers are deleted', async () => {
+    const deleted = { ...BTC, state: 'deleted', timer: 'none', wanted: false, firesByWallMs: null } as const;
+    const left = { market: 'ETH_USDT', wanted: false, timer: 'deleting' } as const;
+    const phase = { phase: 'stopping', stopEndsWallMs: inMs(8000) } as const;
+    const { out } = await show(statusOf([deleted, left], phase));
+    const until = `until ${sayTime(inMs(8000) / 1000)} at the latest`;
+    expect(out[1]).toMatch(
+      `The daemon is stopping, ${until}: 1 timer is deleted, 1 may still fire. Orders of`,
+    );
+  });
+
   it('keeps saying whose orders were cancelled, when and why, how to acknowledge it, and what only may have been', async () => {
     const byWallMs = inMs(-60_000);
     const at = sayTime(byWallMs / 1000);
@@ -82,7 +128,7 @@ describe('status', () => {
       { ...BTC, state: 'expired', ...expired },
       { market: 'ETH_USDT', state: 'paused', ...none, hold: paused },
       { market: 'SOL_USDT', state: 'disarmed', wanted: false, hold: tripped },
-      { market: 'XRP_USDT', state: 'arming', ...leaving },
+      { market: 'XRP_USDT', state: 'arming', timer: 'unconfirmed', ...leaving },
       { market: 'OLD_USDT', state: 'rejected', ...refused },
     ] as const;
     const problem = { pingMs: null, lastProblem: 'ECONNREFUSED', used: true, outage: true };

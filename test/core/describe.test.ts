@@ -111,6 +111,23 @@ describe('a market', () => {
     expect(driver.statusOf()).toMatchObject({ state: 'deleted', wanted: false, ...none });
   });
 
+  test('is never arming in a stop, which says until when it lasts and what is being deleted', () => {
+    const driver = played(TWO, 'start, stop, deleted, lost 1');
+    expect(driver.look().markets.map(({ state, timer }) => `${state} ${timer}`)).toEqual([
+      'deleted none',
+      'suspended deleting',
+    ]);
+    const leftMs = (driver.look().stopEndsWallMs ?? 0) - driver.now().wallMs;
+    expect(leftMs).toBeCloseTo(7000, 0);
+    expect(played(TWO, 'start').look()).toMatchObject({ stopEndsWallMs: null });
+  });
+
+  test('tells no old problem once nothing is tried for it any more', () => {
+    const driver = played(TWO, 'start, badkey 7, disarm AAA, badkey 70, newkey, live 2');
+    expect(driver.statusOf()).toMatchObject({ state: 'disarmed', lastProblem: null });
+    expect(driver.look().authorised).toBe(true);
+  });
+
   test('that is out of guard shows as such before its timer is gone', () => {
     const driver = played(TWO, 'start, disarm AAA, pause 60 BBB');
     expect(driver.look().markets.map(({ state }) => state)).toEqual(['disarmed', 'paused']);
@@ -188,12 +205,30 @@ describe('the daemon', () => {
   test('knows its bots, how old their evidence is and how old it may be', () => {
     const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 9000 } });
     expect(driver.look().bots).toEqual([
-      { bot: 'bot', mode: 'beat', state: 'starting', evidenceAgeMs: null, ttlMs: 9000 },
+      {
+        bot: 'bot',
+        mode: 'beat',
+        state: 'starting',
+        evidenceAgeMs: null,
+        ttlMs: 9000,
+        graceEndsWallMs: (SERVER_EPOCH + 60) * 1000,
+      },
     ]);
     play(driver, 'beat, wait 1, move 0.03');
-    expect(driver.look().bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
+    expect(driver.look().bots[0]).toMatchObject({
+      state: 'alive',
+      evidenceAgeMs: 1030,
+      graceEndsWallMs: null,
+    });
     expect(createDriver().look().bots).toEqual([
-      { bot: 'bot', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
+      {
+        bot: 'bot',
+        mode: 'none',
+        state: 'alive',
+        evidenceAgeMs: null,
+        ttlMs: null,
+        graceEndsWallMs: null,
+      },
     ]);
   });
 });

@@ -27,8 +27,25 @@ describe('a bot that has not been heard of yet', () => {
     const [suspended] = driver.notices('suspended');
     expect(suspended).toMatchObject({ market: 'AAA', why: 'bot_stale', firesByWallMs: expect.any(Number) });
     expect(driver.notices('bot')).toEqual([
-      { kind: 'bot', bot: 'bot', state: 'stale', firesByWallMs: suspended?.firesByWallMs },
+      { kind: 'bot', bot: 'bot', state: 'stale', firesByWallMs: suspended?.firesByWallMs, unconfirmed: 0 },
     ]);
+  });
+
+  test('and whose timers were never confirmed has nothing that surely cancels its orders', () => {
+    const options = { markets: ['AAA', 'BBB'], liveness: { mode: 'beat', startupGraceMs: 5000 } } as const;
+    const none = play(createDriver(options), 'lost 6');
+    const may = { confirmed: false, firesByWallMs: expect.any(Number) };
+    expect(none.notices('suspended')).toMatchObject([may, may]);
+    expect(none.notices('bot')).toMatchObject([{ firesByWallMs: null, unconfirmed: 2 }]);
+    expect(none.look().markets.map(({ state, timer }) => `${state} ${timer}`)).toEqual(
+      Array.from({ length: 2 }, () => 'suspended unconfirmed'),
+    );
+    play(none, 'keep');
+    expect(none.notices('stopped')[0]?.left.map(({ confirmed }) => confirmed)).toEqual([false, false]);
+    const one = play(createDriver(options), 'lost 6 BBB');
+    const [ofAaa, ofBbb] = one.notices('suspended');
+    expect([ofAaa?.confirmed, ofBbb?.confirmed]).toEqual([true, false]);
+    expect(one.notices('bot')).toMatchObject([{ firesByWallMs: ofAaa?.firesByWallMs, unconfirmed: 1 }]);
   });
 
   test('ends its grace with its first word, also where that is dated to before the start', () => {

@@ -69,12 +69,12 @@ const REFUSING = {
   outage: false,
 };
 const base = (changes: Partial<Snapshot['bases'][number]>) => [{ ...REFUSING, ...changes }];
+const unarmed = { wanted: false, timer: 'none', guaranteedMs: null, firesByWallMs: null } as const;
 const paused = (untilWallMs: number | null, market = 'BTC_USDT') =>
   sampleMarket({
     market,
     state: 'paused',
-    wanted: false,
-    firesByWallMs: null,
+    ...unarmed,
     hold: { why: 'paused', untilWallMs },
   });
 /** A market whose bot died: nobody renews it, and its timer runs. */
@@ -92,7 +92,6 @@ const possible = { ...fired, market: 'ETH_USDT', certainty: 'possible', why: 'un
 const tripped = { ...fired, why: 'tripped', byWallMs: (NOW + 5) * 1000 } as const;
 const outage = base({ outage: true });
 const unused = { ...REFUSING, url: 'http://127.0.0.1:2', up: true, used: false };
-const unarmed = { wanted: false, guaranteedMs: null, firesByWallMs: null } as const;
 const refused = sampleMarket({
   state: 'rejected',
   lastProblem: 'HTTP 422: unknown',
@@ -105,7 +104,7 @@ const dead = many.map((market, index) => ({ ...dying, market, firesByWallMs: (NO
 const armed = many.map((market, index) =>
   sampleMarket({ market, guaranteedMs: 50_000 - index, expiryWallMs: (NOW + 400 - index) * 1000 }),
 );
-const early = sampleMarket({ state: 'arming', guaranteedMs: null });
+const early = sampleMarket({ state: 'arming', timer: 'unconfirmed', guaranteedMs: null });
 const late = eth({ state: 'expired', guaranteedMs: -10 });
 const cut = sampleMarket({ state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } });
 const failed = eth({ ...unarmed, state: 'suspended', bot: 'taker' });
@@ -115,6 +114,25 @@ const bothPerhaps = ['BTC_USDT', 'ETH_USDT'].map((market, index) => {
 });
 const left = { phase: 'stopped', ready: false, markets: [dying] } as const;
 const done = { ...left, markets: [sampleMarket({ ...unarmed, state: 'deleted' })] };
+
+const stopping = { phase: 'stopping', stopEndsWallMs: (NOW + 8) * 1000 } as const;
+/** Nobody renews it, and no answer told of a timer. */
+const unconfirmed = { ...dying, timer: 'unconfirmed', guaranteedMs: null, expiryWallMs: null } as const;
+const inStop = [{ ...unconfirmed, timer: 'deleting' as const }, eth({ ...unarmed, state: 'deleted' })];
+const disarming = sampleMarket({
+  wanted: false,
+  state: 'disarmed',
+  timer: 'deleting',
+  hold: { why: 'disarmed', untilWallMs: null },
+});
+const bare = sampleMarket({ ...unarmed, state: 'suspended' });
+const unheard = sampleBot({
+  state: 'starting',
+  evidenceAgeMs: null,
+  ttlMs: 5000,
+  graceEndsWallMs: (NOW + 12) * 1000,
+});
+const second = { ...dying, market: 'ETH_USDT', bot: 'taker' };
 
 const SIX = [
   refused,
@@ -149,6 +167,18 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
   ['an outage that outlasted the timer', { bases: outage, markets: [late] }, { cancellations: [possible] }],
   ['a bot that died', { markets: [dying], bots: [bot('stale')] }],
   ['an operator tripped a market, and another bot has failed', { markets: [cut, failed], bots: twoBots }],
+  ['an operator tripped the market of a bot that died', { markets: [cut], bots: [bot('stale')] }],
+  ['a bot that died before any timer was confirmed', { markets: [unconfirmed], bots: [bot('stale')] }],
+  [
+    'bots that died, one of them before its timer was confirmed',
+    { markets: [unconfirmed, second], bots: [bot('stale'), bot('failed', 'taker')] },
+  ],
+  ['a bot that died, and no timer any more', { markets: [bare], bots: [bot('stale')] }],
+  ['disarmed in an outage', { bases: outage, markets: [disarming] }],
+  ['refused, and its bot has died', { markets: [{ ...dying, state: 'rejected' }], bots: [bot('stale')] }],
+  ['a bot that is not heard yet', { bots: [unheard] }],
+  ['bots that are not heard yet', { bots: [unheard, { ...unheard, bot: 'taker' }] }],
+  ['paused for a time, and its bot died', { markets: [paused((NOW + 583) * 1000)], bots: [bot('stale')] }],
   ['a shard without markets', { markets: [], bots: [] }],
   ['300 markets of a bot that died', { markets: dead, bots: [bot('stale')] }],
   ['300 markets in an outage', { markets: armed, bases: base({ up: true, pingMs: 1, outage: true }) }],
@@ -158,7 +188,9 @@ const SCENES: readonly (readonly [string, Partial<Snapshot>, Made?, Partial<Look
   ['orders of two markets, both perhaps', {}, { cancellations: bothPerhaps }],
   ['orders will be cancelled', {}, { cancellations: [tripped, { ...tripped, market: 'ETH_USDT' }] }],
   // Its bot has not been heard since.
-  ['the daemon stops', { phase: 'stopping', markets: [sampleMarket({ wanted: false })] }],
+  ['the daemon stops', { ...stopping, markets: [sampleMarket({ wanted: false, timer: 'deleting' })] }],
+  ['the daemon stops in an outage', { ...stopping, bases: outage, markets: inStop }],
+  ['the daemon stops, and leaves its timer', { ...stopping, markets: [sampleMarket({ wanted: false })] }],
   // It says no moment of which only those are known that were searched for.
   ['six markets of which three were searched for', { markets: SIX }, { find: 'eth' }],
   ['no answer any more', {}, {}, { elapsedSeconds: 5, now: NOW + 5, gone: 'lost' }],
@@ -177,6 +209,11 @@ describe('the status page', () => {
     const promise = 'An outage of the exchange shorter than 52 s cancels nothing.';
     for (const part of ['deletes the timer: the orders stay', promise, 'Lowest slack 85\u00a0%'])
       expect(html).toContain(part);
+    // Never more than the promise.
+    expect(look({ markets: [sampleMarket({ survivesMs: 7550 })] }).html).toContain('of</dt><dd>7.5\u00a0s');
+    expect(look({ bots: [unheard] }).html).toContain(
+      'no sign of life yet: its timers are not renewed from 11:07:02 UTC on',
+    );
   });
 
   test('says the worst in headline and tab, and of each market what is known, when and why', async () => {
@@ -233,7 +270,7 @@ describe('what comes from outside', () => {
     notReady: [HOSTILE],
     markets: [market],
     bases: [{ url: HOSTILE, up: false, pingMs: null, lastProblem: HOSTILE, used: true, outage: true }],
-    bots: [{ bot: HOSTILE, mode: HOSTILE, state: 'stale', evidenceAgeMs: null, ttlMs: null }],
+    bots: [sampleBot({ bot: HOSTILE, mode: HOSTILE, state: 'stale', evidenceAgeMs: null, ttlMs: null })],
   };
   const made: Made = {
     events: [{ atWallMs: 1, level: 'error', event: HOSTILE, market: HOSTILE, text: HOSTILE }],

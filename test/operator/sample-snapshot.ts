@@ -13,6 +13,7 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
     types: null,
     bot: 'main',
     state: 'armed',
+    timer: 'confirmed',
     wanted: true,
     hold: null,
     leaving: false,
@@ -45,13 +46,22 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
 
 /** A bot that is alive, with what a test wants to be different. */
 export const sampleBot = (changes: Partial<BotSnapshot> = {}): BotSnapshot => {
-  return { bot: 'main', mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000, ...changes };
+  return {
+    bot: 'main',
+    mode: 'beat',
+    state: 'alive',
+    evidenceAgeMs: 1200,
+    ttlMs: 15_000,
+    graceEndsWallMs: null,
+    ...changes,
+  };
 };
 
 /** A daemon that is ready, with what a test wants to be different. */
 export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
   const snapshot: Snapshot = {
     phase: 'running',
+    stopEndsWallMs: null,
     ready: true,
     notReady: [],
     nothingGuarded: null,

@@ -28,7 +28,7 @@ function createStage() {
   let web: Web | null = null;
   const stage = {
     parts: new Map<string, Part>(),
-    bots: [] as (Omit<BotSnapshot, 'evidenceAgeMs'> & { heardAtMs: number | null })[],
+    bots: [] as (Omit<BotSnapshot, 'evidenceAgeMs' | 'graceEndsWallMs'> & { heardAtMs: number | null })[],
     bases: [
       { url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, used: true, outage: false },
     ] as BaseSnapshot[],
@@ -83,7 +83,7 @@ function snapshotOf(stage: Stage): Snapshot {
     markets,
     bases: stage.bases,
     bots: stage.bots.map(({ heardAtMs, ...bot }) => {
-      return { ...bot, evidenceAgeMs: heardAtMs === null ? null : nowMs - heardAtMs };
+      return { ...bot, graceEndsWallMs: null, evidenceAgeMs: heardAtMs === null ? null : nowMs - heardAtMs };
     }),
     ...stage.shows,
   });

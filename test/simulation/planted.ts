@@ -219,7 +219,11 @@ export const PLANTED: readonly PlantedBug[] = [
     [['core/commands', "if (mayExist && market.triedDelete) return 'unconfirmed';", '']],
   ),
   bug('a stop does not name what it leaves', 4, 'without naming the timer', [
-    ['core/commands', 'left.push({ market: market.settings.market, firesByWallMs, why });', ''],
+    [
+      'core/commands',
+      'left.push({ market: market.settings.market, firesByWallMs, why, confirmed: isConfirmed(market.belief) });',
+      '',
+    ],
   ]),
   bug('a stop forgets requests of the life before', 'old-renewal-after-a-clean-stop.json', 'and a renewal', [
     ['core/commands', '(mayExist || !reached)', '(!reached)'],

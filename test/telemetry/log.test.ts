@@ -17,11 +17,16 @@ test('every kind of notice is one line with time, level, code and a sentence', a
     { ...removed, how: 'handed_off' },
     { ...deleted, mayHaveFired: true },
     { ...EVERY_NOTICE['outage-began'], standsIn: 1 },
+    { ...EVERY_NOTICE['outage-began'], expiryWallMs: null },
     { ...EVERY_NOTICE.stall, what: 'clock-step', byMs: -2500 },
     // The moment is the latest one: a successor who has until then may come too late.
     ...(['unrenewed', 'policy', 'unheard', 'may-have-fired'] as const).map(
-      (why): Notice => ({ kind: 'stopped', left: [{ market: 'BTC_USDT', firesByWallMs, why }] }),
+      (why): Notice => ({
+        kind: 'stopped',
+        left: [{ market: 'BTC_USDT', firesByWallMs, why, confirmed: true }],
+      }),
     ),
+    { kind: 'stopped', left: [{ market: 'BTC_USDT', firesByWallMs, why: 'policy', confirmed: false }] },
     { kind: 'stopped', left: [] },
   ];
   for (const notice of notices) log.observe(notice, log.clock.now());
@@ -100,7 +105,7 @@ test('a stop that leaves ten thousand timers names each, in lines that a journal
   }));
   for (const { market } of left.slice(0, 30))
     log.observe({ ...EVERY_NOTICE.deleted, market }, log.clock.now());
-  log.observe({ kind: 'stopped', left }, log.clock.now());
+  log.observe({ kind: 'stopped', left: left.map((one) => ({ ...one, confirmed: true })) }, log.clock.now());
   const lines = await log.lines();
   expect(Math.max(...lines.map((line) => JSON.stringify(line).length))).toBeLessThan(16_000);
   expect(lines.at(-1)).toMatchObject({ event: 'stopped', level: 'error', leftCount: 10_000 });

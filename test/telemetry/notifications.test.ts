@@ -13,7 +13,12 @@ const BEGAN = EVERY_NOTICE['outage-began'];
 const ENDED = EVERY_NOTICE['outage-ended'];
 const lapsed = (market: string): Notice => ({ ...EVERY_NOTICE.lapsed, market });
 const stale = (bot: string): Notice => ({ ...EVERY_NOTICE.bot, bot });
-const LEFT = { market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'unconfirmed' } as const;
+const LEFT = {
+  market: 'AAA_USDT',
+  firesByWallMs: 1_790_000_000_000,
+  why: 'unconfirmed',
+  confirmed: true,
+} as const;
 const STOPPED: Notice = { kind: 'stopped', left: [LEFT] };
 
 /** Notifications to a receiver that answers as the test says. */
@@ -161,7 +166,7 @@ test('an end beside a receiver that hangs takes no longer than it may, and what 
 test('what every renewal brings, and a stop that left nothing, are no news', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   tell({ kind: 'recovered', market: 'AAA_USDT', failures: 1 });
-  tell({ kind: 'bot', bot: 'default', state: 'alive', firesByWallMs: null });
+  tell({ kind: 'bot', bot: 'default', state: 'alive', firesByWallMs: null, unconfirmed: 0 });
   tell({ kind: 'stopped', left: [] });
   await close();
   expect(posted).toEqual([]);
