@@ -264,7 +264,9 @@ function describeStop(state: CoreState, market: MarketState, mayExist: boolean):
         ? 'tries to delete the timer: the orders stay only if the exchange confirms it before the timer fires'
         : 'deletes the timer: the orders stay';
     case 'keep':
-      return 'leaves the timer: the exchange cancels the orders when it fires';
+      return isConfirmed(market.belief)
+        ? 'leaves the timer: the exchange cancels the orders when it fires'
+        : 'leaves a timer that may still run: if none does, the orders stay';
     case 'handoff':
       return isSick
         ? 'tries to renew the timer once more and leaves it to the successor'

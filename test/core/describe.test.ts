@@ -137,6 +137,7 @@ describe('a market', () => {
 describe('what a stop would do', () => {
   const DELETES = 'deletes the timer: the orders stay';
   const LEAVES = 'leaves the timer: the exchange cancels the orders when it fires';
+  const MAY_LEAVE = 'leaves a timer that may still run: if none does, the orders stay';
   const HANDS_OVER = 'renews the timer once more and leaves it to the successor';
   const TRIES_TO_DELETE = expect.stringMatching(
     /^tries to delete the timer: the orders stay only if the exchange confirms it/,
@@ -154,6 +155,7 @@ describe('what a stop would do', () => {
     ['where it hands over, and renewals fail', HANDOFF, 'start, failing 15', TRIES_TO_RENEW],
     ['where it hands over what is refused', HANDOFF, 'start, refused 12', LEAVES],
     ['before anything is armed', {}, 'move 1', 'nothing to do: no timer is armed'],
+    ['where it keeps what was never confirmed', KEEP, 'lost 3', MAY_LEAVE],
     ['for a bot that does not live', BEAT, 'start', LEAVES],
     ['for one that lives', BEAT, 'start, beat', DELETES],
   ])('%s is said in words, and promises nothing while renewals fail', (_what, options, script, said) => {
