@@ -13,6 +13,7 @@ import {
   type Labels,
   type Manifest,
   only,
+  type Probe,
   podOf,
   render,
   VERSION,
@@ -80,7 +81,7 @@ it('everything fits the published types of Kubernetes and of the Prometheus oper
   expect(await misfits([...[...rendered.values()].flat(), ...monitors], directory)).toEqual([]);
   const text = JSON.stringify(manifestsOf('standalone'))
     .replaceAll('timeoutSeconds', 'timeoutSecond')
-    .replaceAll('"periodSeconds":5', '"periodSeconds":"5"');
+    .replaceAll('"failureThreshold":3', '"failureThreshold":"3"');
   const found = (await misfits(JSON.parse(text) as Manifest[], directory)).join('\n');
   expect(found).toContain(`'"timeoutSecond"' does not exist`);
   expect(found).toMatch(/'string' is not assignable to type 'number/);
@@ -165,6 +166,18 @@ describe.each(NAMES)('overlay %s', (overlay) => {
     // Beside its bot it has none: an exchange that is away must not take the bot out of its Service. Elsewhere a dead bot
     // must not hold up a rollout.
     expect(readinessProbe?.httpGet.path).toBe(isBeside ? undefined : '/readyz?exclude=bots');
+  });
+
+  it('is killed where it hangs, and has the rest of the time of a timer of 30 s to start again', () => {
+    const probe: Partial<Probe> = daemon.livenessProbe ?? {};
+    const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3 } = probe;
+    // A loop that hangs hears no SIGTERM: what the probe says is added, and what the pod says where it says nothing.
+    const graceSeconds = probe.terminationGracePeriodSeconds ?? pod.terminationGracePeriodSeconds;
+    const killedAfterSeconds = periodSeconds * failureThreshold + timeoutSeconds + graceSeconds;
+    // Its last renewal may be 3 s older than the hang, and the start takes some seconds.
+    expect(killedAfterSeconds).toBeLessThanOrEqual(30 - 3 - 5);
+    const row = `hangs | the kubelet kills it with SIGKILL, at the latest after ${killedAfterSeconds} s`;
+    expect(readDeployed('README.md').replaceAll(/ +/g, ' ')).toContain(row);
   });
 
   it('is bounded in memory and not in time on the processor, and has the time for a clean stop', () => {
