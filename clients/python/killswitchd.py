@@ -71,7 +71,8 @@ class _Words:
         self._timeout = 2.0 if timeout_seconds is None else timeout_seconds
         self._raises = raises
         # By these the daemon tells a beat from a copy of an older one that was held up on its way.
-        self._session, self._seq = uuid.uuid4().hex, 0
+        self._session, self._seq, self._process = "", 0, 0
+        self._begin()
         self._asked = (0.0, 0.0)
         self._unheard: Optional[str] = None
         self.problem: Optional[str] = None  # Why the last word failed or did not count; None where all is well.
@@ -92,7 +93,13 @@ class _Words:
         left = market.get("expiresInSeconds") or 0
         return market.get("armed") is True and all(now - then < left for now, then in zip(_now(), self._asked))
 
+    def _begin(self) -> None:
+        """A process that was forked off is another instance: its words would be taken for those of its parent."""
+        if self._process != os.getpid():
+            self._session, self._seq, self._process = uuid.uuid4().hex, 0, os.getpid()
+
     def _request(self, word: str, timeout: float) -> bytes:
+        self._begin()
         self._seq += 1
         said = {"session": self._session, "seq": self._seq, **({"bot": self._bot} if self._bot else {})}
         if word == "goodbye":
@@ -167,10 +174,12 @@ class KillSwitch(_Words):
         return self._result(self._say("fail", self._timeout))
 
     def __enter__(self) -> "KillSwitch":
+        self._begin()
         return self
 
     def __exit__(self, error: Any, *_: Any) -> None:
-        self._say(*(("goodbye", 10.0) if error is None else ("fail", self._timeout)))
+        if self._process == os.getpid():  # One that was forked off in the block, and never spoke, has no last word.
+            self._say(*(("goodbye", 10.0) if error is None else ("fail", self._timeout)))
 
     def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
@@ -202,10 +211,12 @@ class AsyncKillSwitch(_Words):
         return self._result(await self._say("fail", self._timeout))
 
     async def __aenter__(self) -> "AsyncKillSwitch":
+        self._begin()
         return self
 
     async def __aexit__(self, error: Any, *_: Any) -> None:
-        await self._say(*(("goodbye", 10.0) if error is None else ("fail", self._timeout)))
+        if self._process == os.getpid():
+            await self._say(*(("goodbye", 10.0) if error is None else ("fail", self._timeout)))
 
     async def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]

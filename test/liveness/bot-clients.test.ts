@@ -277,6 +277,49 @@ test('the Python client is one file that Python 3.9 can read, with the types of 
   expect(await drive(context, ['python3', '-c', UNTYPED, file], {}).does('')).toEqual([true, []]);
 });
 
+const FORKS = `
+import asyncio, os, sys
+from killswitchd import AsyncKillSwitch, KillSwitch
+kind, does = sys.argv[1:]
+bot = KillSwitch() if kind == "loop" else AsyncKillSwitch()
+run = asyncio.run if kind == "asyncio" else lambda result: result
+leave = bot.__aexit__ if kind == "asyncio" else bot.__exit__
+run(bot.beat())
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+if child or does == "beats":
+    run(bot.beat())
+run(leave(SystemExit(0) if does == "exits" and not child else None))
+`;
+const FORKED = [
+  ['leaves', []],
+  ['exits', []],
+  ['beats', ['/v1/beat 1', '/v1/goodbye 2']],
+] as const;
+
+describe.each(['loop', 'asyncio'])(
+  'a process that a Python bot forks off, with the client for %s,',
+  (kind) => {
+    test.for(FORKED)('%s, and speaks for nobody but itself', async ([does, childs], context) => {
+      const server = await serveBeats(context, pathFor(context));
+      server.answer(true);
+      const [python, ...args] = [...STRICT_PYTHON, '-c', FORKS, kind, does];
+      const env = { PYTHONPATH: PYTHON, PYTHONDONTWRITEBYTECODE: '1', KILLSWITCHD_CONTROL: server.control };
+      const bot = startProcess(context, python, args, env);
+      expect(await bot.ended).toEqual([0, null]);
+      expect(bot.output()).toBe('');
+      const { received } = server;
+      const saidBy = (isParent: boolean) =>
+        received
+          .filter(({ session }) => (session === received[0]?.session) === isParent)
+          .map(({ word, seq }) => `${word} ${seq}`);
+      expect(saidBy(true)).toEqual(['/v1/beat 1', '/v1/beat 2', '/v1/goodbye 3']);
+      expect(saidBy(false)).toEqual(childs);
+    });
+  },
+);
+
 const TRADES = 'a round of the bot';
 const SCRIPT = ['config/clients/beat.sh', 'echo', TRADES];
 const HELD_BACK = 'not armed: orders are held back';
