@@ -14,10 +14,10 @@ set -u
 control=${KILLSWITCHD_CONTROL:-unix:/run/killswitchd/control.sock} # or HOST:PORT
 bot=${KILLSWITCHD_BOT:+?bot=$KILLSWITCHD_BOT} # not needed for the only one
 
-# The token goes through a pipe, because everybody can read the arguments of a process.
+# The token goes through a pipe, because everybody can read the arguments of a process. curl reads it between quotes.
 token() {
   if [ -n "${KILLSWITCHD_CONTROL_TOKEN_FILE:-}" ]; then
-    printf 'header = "Authorization: Bearer %s"\n' "$(cat "$KILLSWITCHD_CONTROL_TOKEN_FILE")"
+    printf 'header = "Authorization: Bearer %s"\n' "$(sed 's/["\\]/\\&/g' "$KILLSWITCHD_CONTROL_TOKEN_FILE")"
   fi
 }
 
