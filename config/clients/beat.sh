@@ -37,11 +37,16 @@ while [ -z "$stopping" ]; do
   case $reply in *'"counted":false'*) echo "the beat did not count: $reply" >&2 ;; esac
   case $reply in
     '{"armed":true'*)
-      if ! "$@"; then
-        echo "the round failed: nothing is renewed from now on, and the exchange cancels the orders" >&2
-        say fail 2
-        exit 1
-      fi
+      "$@"
+      # Ctrl-C and systemd signal the round as well: one that died of that (128 + 2 or 15) has not failed.
+      case $?$stopping in
+        0* | 130yes | 143yes) ;;
+        *)
+          echo "the round failed: nothing is renewed from now on, and the exchange cancels the orders" >&2
+          say fail 2
+          exit 1
+          ;;
+      esac
       ;;
     *) echo "not armed: orders are held back: $reply" >&2 ;;
   esac
