@@ -72,6 +72,17 @@ describe('the configurations that come with the daemon', () => {
     expect(absent).toEqual([]);
   });
 
+  it('says in the example between which bounds a value may lie, as the schema does', () => {
+    const allowed = properties(publishedSchema() as SchemaNode, '').map(
+      ([path, { minimum, maximum }]) => `${path.split('.').at(-1)}: ${minimum} to ${maximum}`,
+    );
+    const said = [...readText(EXAMPLE).matchAll(/ ([\d.]+ to \d+)\.[^\n]*\n +(\w+:)/g)];
+    expect(said.length).toBeGreaterThan(10);
+    expect(said.map(([, bounds, key]) => `${key} ${bounds}`).filter((one) => !allowed.includes(one))).toEqual(
+      [],
+    );
+  });
+
   it('loads the example without a mistake, and every value that it writes is the default or cannot have one', () => {
     const example = loadWell(null, SECRETS, { config: EXAMPLE });
     const bare = loadWell(null, {
