@@ -189,3 +189,20 @@ it('fleet: makes a key and a secret for each of its pods', () => {
   const [mounted] = podOf(manifests).volumes.flatMap(({ secret }) => secret?.secretName ?? []);
   expect(callsWith(asked, 'secret')[0]).toContain(mounted);
 });
+
+it('fleet: the patch for the address of its messages mounts the Secret where the guide says that it is', async () => {
+  const own = mkdtempSync(join(directory, 'own-'));
+  cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
+  mkdirSync(join(own, 'fleet'));
+  const [patches = ''] = guideUnder('### Standalone and fleet', 'yaml');
+  writeFileSync(
+    join(own, 'fleet/kustomization.yaml'),
+    `resources: [../kubernetes/overlays/fleet]\n${patches}`,
+  );
+  const manifests = render(join(own, 'fleet'));
+  expect(await misfits(manifests, directory)).toEqual([]);
+  const pod = podOf(manifests);
+  const [volume] = pod.volumes.filter(({ secret }) => secret?.secretName === 'killswitchd-notify');
+  const mount = daemonOf(pod).volumeMounts?.find(({ name }) => name === volume?.name);
+  expect(guide).toContain(`notify: { urlFile: ${mount?.mountPath}/url }`);
+});

@@ -327,6 +327,9 @@ describe('the guide', () => {
     expect(enabled).toBe('enabled\nenabled\nenabled');
     for (const commands of checks) expect(await host.must(commands, 90_000)).toContain('accepts the key');
     await follow('### Reload');
+    await follow('### Messages');
+    // A file that the daemon could not read would have held up its start.
+    expect(await show('Environment')).toMatch(/NOTIFY_URL_FILE=\/run\/credentials\/\S+\/notify-url/);
     await follow('### Stop');
     expect(await show('StatusText')).toBe('Stopped: no timer is armed');
     const running = async () => {
