@@ -161,7 +161,10 @@ function reportProgress(
   };
   say(waiting, `not confirmed within ${Number(wait)} s; the daemon goes on trying`);
   const isReload = what === 'reload';
-  say(impossible, isReload ? 'not guarded; the configuration is in force' : 'not done: see why above');
+  say(
+    impossible,
+    isReload ? 'not guarded; the configuration is in force' : 'not done as things stand: see above',
+  );
   // A market that cannot be armed before its bot beats is no fault of a reload.
   if (impossible.some(({ refused }) => refused === true || !isReload)) return EXIT.unreachable;
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;

@@ -33,9 +33,7 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand): 
   switch (command.does) {
     case 'arm':
       if (market.hold !== null) release(state, market, 'operator');
-      // The operator wants to know now, not at the next rare probe.
-      market.refusal.said = null;
-      market.refusal.count = 0;
+      // The operator wants to know now whether it is still refused, not at the next rare probe.
       if (market.goal === 'guard') askFor(state, market);
       break;
     case 'resume':

@@ -1,6 +1,7 @@
-import { straysUntilMs } from './belief.ts';
+import { isOvertaken, straysUntilMs } from './belief.ts';
 import type { CommandName, CoreSettings, Progress } from './events.ts';
 import { suspensionOf } from './goal.ts';
+import { answerTimeMs } from './next.ts';
 import type { Suspension } from './notice.ts';
 import { seconds } from './promise.ts';
 import { type CoreState, type MarketState } from './state.ts';
@@ -40,23 +41,48 @@ function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
   switch (awaited) {
     case 'arm':
     case 'resume':
-      return unlessKeyRefused(state, armed(state, market));
+      return unlessKeyRefused(state, awaited, market, armed(state, awaited, market));
     case 'trip':
-      return unlessKeyRefused(state, tripped(state, market));
+      return unlessKeyRefused(state, awaited, market, tripped(state, market));
     case 'remove':
       if (market.leaving === null) return ['done', 'is configured again'];
       return ['waiting', 'leaves: its timer is not confirmed deleted yet'];
     case 'disarm':
     case 'pause':
     case 'goodbye':
-      return unlessKeyRefused(state, deleted(state, awaited, market));
+      return unlessKeyRefused(state, awaited, market, deleted(state, awaited, market));
   }
 }
 
-/** Nothing that is waited for comes while the key is refused. */
-function unlessKeyRefused({ key }: CoreState, said: Said): Said {
-  if (said[0] !== 'waiting' || key.refusal.said === null) return said;
-  return ['refused', `cannot be changed: the exchange refuses the API key (${key.refusal.said.detail})`];
+/** What is not so while the key is refused, and becomes so once it is accepted. */
+const BY_KEY = {
+  arm: ['is not renewed', 'it is armed'],
+  resume: ['is not renewed', 'it is armed'],
+  trip: ['is not cut short yet', 'it is cut short'],
+  disarm: ['still has its timer', 'that is deleted'],
+  pause: ['still has its timer', 'that is deleted'],
+  goodbye: ['still has its timer', 'that is deleted'],
+} as const satisfies Partial<Record<Awaited, readonly [string, string]>>;
+
+/** Nothing that is waited for comes while the key is refused; but what was asked for stays asked for. */
+function unlessKeyRefused(
+  state: CoreState,
+  awaited: keyof typeof BY_KEY,
+  market: MarketState,
+  said: Said,
+): Said {
+  const refused = state.key.refusal.said;
+  if (said[0] !== 'waiting' || refused === null) return said;
+  const [is, becomes] = BY_KEY[awaited];
+  const why = `the exchange refuses the API key (${refused.detail})`;
+  return ['refused', `${is}: ${why}; ${becomes} as soon as the key is accepted${untilThen(state, market)}`];
+}
+
+/** What becomes of the timer as long as nothing is done. */
+function untilThen(state: CoreState, { belief }: MarketState): string {
+  const leftMs = state.firesInMs(belief);
+  if (leftMs === null) return '; it has no timer now';
+  return `; until then the timer is not renewed, and fires within ${left(leftMs)}`;
 }
 
 const GONE = {
@@ -66,35 +92,50 @@ const GONE = {
 } as const satisfies Record<Suspension, string>;
 
 const RETURNS = {
-  beat: 'next beat',
-  file: 'file is touched again',
-  http: 'URL answers well again',
-  process: 'process runs again',
-  none: 'next start',
+  beat: 'beats',
+  file: 'touches its file',
+  http: 'answers well',
+  process: 'runs',
+  none: 'starts',
 } as const satisfies Record<CoreSettings['liveness']['mode'], string>;
 
-function armed(state: CoreState, market: MarketState): Said {
+function armed(state: CoreState, awaited: Awaited, market: MarketState): Said {
   const leftMs = state.slackMs(market);
+  const { hold, refusal, lastProblem } = market;
   if (market.leaving !== null) return ['impossible', 'is no longer configured'];
-  if (market.hold !== null) {
-    const { why, untilAwakeMs } = market.hold;
+  if (hold !== null) {
     const ends =
-      untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
-    return ['impossible', `${NOT_GUARDED[why][0]}: ${ends}`];
+      hold.untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
+    return ['impossible', `${NOT_GUARDED[hold.why][0]}: ${ends}`];
   }
   const suspension = suspensionOf(market);
   if (suspension !== null) {
-    const { mode } = state.settings.liveness;
-    return [
-      'impossible',
-      `is not armed, its bot ${GONE[suspension]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
-    ];
+    const waits = `${awaited === 'resume' ? 'is not paused' : 'is to be armed'}, but its bot ${GONE[suspension]}`;
+    const returns = `its bot ${RETURNS[state.settings.liveness.mode]}`;
+    return ['impossible', `${waits}: it is armed as soon as ${returns}${untilThen(state, market)}`];
   }
-  if (leftMs > 0 && isWhole(market)) return ['done', `is armed and renewed: ${left(leftMs)} left now`];
-  if (market.refusal.said !== null)
-    return ['refused', `is refused by the exchange: ${market.refusal.said.detail}`];
-  if (leftMs <= 0) return ['waiting', 'is not confirmed armed yet'];
-  return ['waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`];
+  const stands = `has a timer for another ${left(leftMs)}, and is not`;
+  // A request that was written after the refusal may be answered otherwise.
+  const isAsked = market.askedMs > Number.NEGATIVE_INFINITY || refusal.lastMs < market.lastWrittenMs;
+  if (refusal.said !== null && !isAsked) {
+    const { detail } = refusal.said;
+    if (leftMs <= 0) return ['refused', `is refused by the exchange: ${detail}`];
+    return ['refused', `${stands} renewed: the exchange refuses it: ${detail}`];
+  }
+  if (leftMs > 0 && isRenewed(state, market))
+    return ['done', `is armed and renewed: ${left(leftMs)} left now`];
+  if (leftMs > 0 && lastProblem !== null) return ['waiting', `${stands} renewed: ${lastProblem}`];
+  return ['waiting', leftMs > 0 ? `${stands} confirmed renewed yet` : 'is not confirmed armed yet'];
+}
+
+/** The whole timer was confirmed, and nothing is known to be in the way of the next renewal. */
+function isRenewed(state: CoreState, market: MarketState): boolean {
+  if (market.streak > 0 || market.refusal.said !== null || state.key.refusal.said !== null) return false;
+  const patienceMs = Math.max(1000, 3 * answerTimeMs(state, market));
+  const hangs = market.onTheirWay.some(
+    (one) => !isOvertaken(market, one) && state.unansweredMs(one) > patienceMs,
+  );
+  return !hangs && isWhole(market);
 }
 
 /** The configured timer was confirmed, as far as the exchange grants it: it is not what a trip, or another timeout, left. */
@@ -130,13 +171,13 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
     ];
   }
   if (goal === 'guard') return ['impossible', 'is guarded again'];
-  if (goal === 'delete') {
-    if (reached) return ['done', `has no timer any more${describeGone(market)}`];
+  if (goal === 'delete' && !reached && leftMs !== null) {
     if (isToBeEndedAgain(state, market, 'delete'))
       return ['waiting', 'is deleted once more when a renewal without an answer cannot arrive any more'];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
-  if (leftMs === null) return ['done', `has no timer any more${describeGone(market)}`];
+  if (goal === 'delete' || leftMs === null)
+    return ['done', `has no timer any more${describeGone(market)}${sayPause(state, market)}`];
   if (market.leaving !== null)
     return ['impossible', `leaves with its timer, as the reload said; it fires within ${left(leftMs)}`];
   if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
@@ -146,7 +187,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
   const isAsked = awaited === 'goodbye' && suspension === 'bot_goodbye';
   const why = isAsked
     ? 'keeps its timer, as the policy says'
-    : `keeps its timer: its bot ${GONE[suspension ?? 'bot_stale']}`;
+    : `${hold === null ? '' : `${NOT_GUARDED[hold.why][0]} and `}keeps its timer: its bot ${GONE[suspension ?? 'bot_stale']}`;
   return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
 }
 
@@ -156,6 +197,15 @@ function isToBeEndedAgain(state: CoreState, market: MarketState, as: 'delete' | 
     ({ purpose, status }) => purpose !== as || status === 'confirmed',
   );
   return last?.purpose === as && straysUntilMs(state, market, as) > state.now.monoMs;
+}
+
+function sayPause(state: CoreState, { hold }: MarketState): string {
+  const untilMs = hold?.untilAwakeMs ?? null;
+  if (untilMs === null) return '';
+  const atSeconds = Math.floor((state.now.wallMs + untilMs - state.awakeMs) / 1000);
+  const day = [Math.floor(atSeconds / 3600) % 24, Math.floor(atSeconds / 60) % 60, atSeconds % 60];
+  const time = day.map((part) => String(part).padStart(2, '0')).join(':');
+  return `; it is paused until ${time} UTC, and armed again then`;
 }
 
 /** What is known of the orders of a market whose timer is gone. */

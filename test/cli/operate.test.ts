@@ -48,7 +48,7 @@ describe('a command to the running daemon', () => {
   const waiting = progress('BTC_USDT', 'waiting', 'still has a timer');
   const impossible = progress('BTC_USDT', 'impossible', 'is not armed: its bot is silent');
   const late = 'not confirmed within 3 s; the daemon goes on trying';
-  const undone = 'killswitchd arm: 1 of 3 markets not done: see why above';
+  const undone = 'killswitchd arm: 1 of 3 markets not done as things stand: see above';
   it.each([
     ['disarm --yes --wait 3', [waiting], 75, [`killswitchd disarm: 1 of 2 markets ${late}`]],
     ['arm --wait 3', [waiting, impossible], 69, [`killswitchd arm: 1 of 3 markets ${late}`, undone]],

@@ -86,6 +86,7 @@ describe('arm', () => {
     driver.wait(2000);
     expect(driver.take()).toEqual([]);
     driver.operate('arm');
+    expect([driver.statusOf()?.state, driver.progress('arm').state]).toEqual(['rejected', 'waiting']);
     driver.settle(driver.takeOne(), NO_MARKET);
     expect(driver.progress('arm').says).toBe('AAA is refused by the exchange: Market is not available.');
   });
@@ -119,17 +120,18 @@ describe('arm', () => {
   });
 
   test.each([
-    ['beat', 'tick', "gives no sign of life: nothing is renewed before the bot's next beat"],
-    ['file', 'tick', "gives no sign of life: nothing is renewed before the bot's file is touched again"],
-    ['http', 'tick', "gives no sign of life: nothing is renewed before the bot's URL answers well again"],
-    ['process', 'tick', "gives no sign of life: nothing is renewed before the bot's process runs again"],
-    ['beat', 'goodbye', "said goodbye: nothing is renewed before the bot's next beat"],
-    ['beat', 'fail', "has failed: nothing is renewed before the bot's next beat"],
+    ['beat', 'tick', 'gives no sign of life: it is armed as soon as its bot beats'],
+    ['file', 'tick', 'gives no sign of life: it is armed as soon as its bot touches its file'],
+    ['http', 'tick', 'gives no sign of life: it is armed as soon as its bot answers well'],
+    ['process', 'tick', 'gives no sign of life: it is armed as soon as its bot runs'],
+    ['beat', 'goodbye', 'said goodbye: it is armed as soon as its bot beats'],
+    ['beat', 'fail', 'has failed: it is armed as soon as its bot beats'],
   ] as const)('says in mode %s, after %s, what a bot that is not there has to do', (mode, word, what) => {
     const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
     play(driver, `${word}, live 10, arm`);
-    const says = `AAA is not armed, its bot ${what}.`;
-    expect(driver.progress('arm')).toEqual({ market: 'AAA', state: 'impossible', says });
+    const { state, says } = driver.progress('arm');
+    expect(state).toBe('impossible');
+    expect(says).toContain(`AAA is to be armed, but its bot ${what}; `);
   });
 });
 

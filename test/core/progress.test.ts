@@ -9,12 +9,17 @@ const lives = (ttlSeconds: number) => ({ liveness: { mode: 'beat', ttlMs: 1000 *
 const LONG = lives(600);
 const GUARDED = 'impossible: AAA is guarded again.';
 const STAY = 'done: AAA has no timer any more: its orders stay.';
+const PAUSED = `${STAY.slice(0, -1)}; it is paused until 22:23:21 UTC, and armed again then.`;
 const PERHAPS =
   'done: AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
 const FIRED = 'done: AAA has no timer any more: it has fired.';
 const STOPS = 'impossible: AAA is up to the stop that has begun: the log says what becomes of its timer.';
 const KEPT = /^done: AAA keeps its timer, as the p/;
-const LOCKED = 'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).';
+const BY_KEY = ': the exchange refuses the API key (Unauthorized request.); ';
+const STANDS = '; until then the timer is not renewed, and fires within ';
+const byKey = (is: string, becomes: string) =>
+  `impossible: AAA ${is}${BY_KEY}${becomes} as soon as the key is accepted${STANDS}`;
+const RUNS_ON = 'has a timer for another ';
 const UNDONE = 'impossible: AAA is not cut short: another command or a reload came after the trip.';
 
 const says = (driver: Driver, awaited: Awaited) => {
@@ -26,6 +31,31 @@ type Row = [what: string, SettingsOptions, script: string, Awaited, says: string
 test.each<Row>([
   ['an armed market', {}, 'live 1', 'arm', 'done: AAA is armed and renewed: 58.5 s left now.'],
   ['a market that no answer has come for', {}, 'tick', 'arm', 'waiting: AAA is not confirmed armed yet.'],
+  ['an outage', {}, 'live 1, lost 12, arm', 'arm', /^waiting: AAA has a timer for another .* given up\.$/],
+  ['a black hole', {}, 'live 1, silence 10, arm', 'arm', `waiting: AAA ${RUNS_ON}`],
+  [
+    'a refused market',
+    {},
+    'live 1, refused 20',
+    'arm',
+    /^impossible: .* and is not renewed: .* Market is not av/,
+  ],
+  ['one that is asked anew', {}, 'live 1, refused 20, arm', 'arm', `waiting: AAA ${RUNS_ON}`],
+  [
+    'one that is accepted',
+    {},
+    'live 1, refused 20, arm, live 1',
+    'arm',
+    /^done: AAA is armed and renewed: 5/,
+  ],
+  ['a refused key and an arm', {}, 'live 1, badkey 12, arm', 'arm', byKey('is not renewed', 'it is armed')],
+  [
+    'a resume whose bot is silent',
+    BEAT,
+    'beat, live 1, pause 60, live 16, resume',
+    'resume',
+    'impossible: AAA is not paused, but its bot gives no sign of life: it is armed as soon as its bot beats; it has no timer now.',
+  ],
   ['a market that somebody armed meanwhile', {}, 'live 1', 'disarm', GUARDED],
   ['a bot that beats again', BEAT, 'beat, live 1, goodbye, beat', 'goodbye', GUARDED],
   ['a policy that keeps', KEEPING, 'beat, live 1, goodbye', 'goodbye', KEPT],
@@ -38,7 +68,7 @@ test.each<Row>([
     BEAT,
     'beat, live 1, fail, disarm',
     'disarm',
-    /^impossible: AAA keeps its timer: its bot has failed; it fires within 6\d(\.\d)? s\.$/,
+    /^impossible: AAA is disarmed and keeps its timer: its bot has failed; it fires within 6\d(\.\d)? s\.$/,
   ],
   [
     'a delete that a trip overtook',
@@ -48,8 +78,21 @@ test.each<Row>([
     'impossible: AAA is tripped and keeps its timer; it fires within 60.1 s.',
   ],
   ['a timer deleted before its bot failed', BEAT, 'beat, live 1, disarm, live 1, fail', 'disarm', STAY],
-  ['a refused key and a trip', {}, 'live 1, badkey 12, trip', 'trip', LOCKED],
-  ['a refused key and a disarm', {}, 'live 1, badkey 12, disarm', 'disarm', LOCKED],
+  [
+    'a refused key and a trip',
+    {},
+    'live 1, badkey 12, trip',
+    'trip',
+    byKey('is not cut short yet', 'it is cut short'),
+  ],
+  [
+    'a refused key and a disarm',
+    {},
+    'live 1, badkey 12, disarm',
+    'disarm',
+    byKey('still has its timer', 'that is deleted'),
+  ],
+  ['a refused key that outlasts the timer', {}, 'live 1, badkey 12, disarm, badkey 80', 'disarm', FIRED],
   ['a trip that was taken back', {}, 'live 1, trip, arm, live 2', 'trip', UNDONE],
   ['a trip that a disarm followed', {}, 'live 1, trip, disarm, live 2', 'trip', UNDONE],
   ['a timer that has surely fired', {}, 'live 2, trip, live 30, disarm', 'disarm', FIRED],
@@ -75,11 +118,18 @@ test.each<Row>([
   [
     'a bot back after the timer ran out',
     lives(65),
-    'live 2, beat, lost 70, beat, lose, pause 600, live 3',
+    'live 2, beat, lost 70, beat, lose, disarm, live 3',
     'disarm',
     PERHAPS,
   ],
-  ['a timer that ran out before a pause', LONG, 'beat, live 5, lost 61, pause 600, live 3', 'pause', PERHAPS],
+  ['a pause', {}, 'live 1, pause 600, live 1', 'pause', PAUSED],
+  [
+    'a timer that ran out before a pause',
+    LONG,
+    'beat, live 5, lost 61, pause 600, live 3',
+    'pause',
+    /left; it is paused until 22:24:26 UTC/,
+  ],
   [
     'a timer that ran out before a goodbye',
     LONG,
@@ -97,7 +147,9 @@ test.each<Row>([
   ],
 ])('who waits is told plainly of %s', (_what, options, script, awaited, said) => {
   const driver = played(options, script);
-  expect(says(driver, awaited)).toMatch(said);
+  const told = says(driver, awaited);
+  if (typeof said === 'string' && said.endsWith('.')) expect(told).toBe(said);
+  else expect(told).toMatch(said);
   // The log says the same of each confirmed delete.
   const mayHaveFired = driver.notices('deleted').map((notice) => notice.mayHaveFired);
   if (said === STAY || said === PERHAPS)
