@@ -101,15 +101,15 @@ function forgetBots(state: CoreState): void {
 /** A market that nothing is known about, but for what it may have left behind: its timer, and requests on their way. */
 function createMarket(state: CoreState, settings: MarketSettings): MarketState {
   const market = new MarketState(settings, meetBot(state, settings.bot), state.now.monoMs);
-  const belief = state.leftBehind.get(settings.market);
-  if (belief === undefined) {
+  const before = state.leftBehind.get(settings.market);
+  if (before === undefined) {
     believeEarlierLife(state, market);
   } else {
     state.leftBehind.delete(settings.market);
-    market.belief = belief;
+    market.belief = before.belief;
     tidy(state, market);
     market.overdueSaid = state.awakeSlackMs(market) <= 0;
-    if (market.overdueSaid) belief.server = null;
+    if (market.overdueSaid) market.belief.server = null;
   }
   return market;
 }
@@ -121,7 +121,8 @@ function createMarket(state: CoreState, settings: MarketSettings): MarketState {
  */
 export function reload(state: CoreState, settings: CoreSettings): void {
   if (state.phase.kind !== 'running') return;
-  for (const [name, belief] of state.leftBehind) if (isSpent(state, belief)) state.leftBehind.delete(name);
+  for (const [name, { belief }] of state.leftBehind)
+    if (isSpent(state, belief)) state.leftBehind.delete(name);
   state.settings = settings;
   const added: string[] = [];
   const changed: string[] = [];
@@ -189,7 +190,7 @@ export function forgetGone(state: CoreState): void {
     if (isGone ? !isTold : !market.reached) continue;
     gone.add(market);
     const name = market.settings.market;
-    state.leftBehind.set(name, market.belief);
+    state.leftBehind.set(name, market);
     const how = howGone(market, isGone);
     state.say({ kind: 'removed', market: name, how, firesByWallMs: state.firesBy(market) });
   }
@@ -198,9 +199,10 @@ export function forgetGone(state: CoreState): void {
   forgetBots(state);
 }
 
-function howGone({ goal, reached, armedUntilAwakeMs }: MarketState, isGone: boolean) {
+export function howGone({ goal, reached, mayHaveFired, armedUntilAwakeMs }: MarketState, isGone: boolean) {
   if (goal === 'renew-once') return reached ? 'handed_off' : 'kept';
-  if (isGone) return armedUntilAwakeMs !== null ? 'fired' : 'deleted';
+  if (isGone && armedUntilAwakeMs !== null) return 'fired';
+  if (isGone) return mayHaveFired ? 'deleted_late' : 'deleted';
   return goal === 'delete' ? 'deleted' : 'kept';
 }
 
@@ -246,7 +248,7 @@ export function judgeStop(state: CoreState): void {
     const firesByWallMs = state.wallAt(market.belief.notAfterMs ?? monoMs);
     left.push({ market: market.settings.market, firesByWallMs, why, confirmed: isConfirmed(market.belief) });
   }
-  for (const [market, belief] of state.leftBehind) {
+  for (const [market, { belief }] of state.leftBehind) {
     if (!state.mayFire(belief)) continue;
     const firesByWallMs = state.wallAt(belief.notAfterMs ?? monoMs);
     left.push({ market, firesByWallMs, why: 'policy', confirmed: isConfirmed(belief) });

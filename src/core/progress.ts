@@ -1,4 +1,5 @@
 import { isOvertaken, straysUntilMs } from './belief.ts';
+import { howGone } from './commands.ts';
 import type { CommandName, CoreSettings, Progress } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import { answerTimeMs } from './next.ts';
@@ -23,13 +24,18 @@ export function progressOf(state: CoreState, awaited: Awaited, market: MarketSta
   return { market: name, state: how, says };
 }
 
-/** What is left of a market that a reload has taken out; null where no timer of it may fire any more. */
-export function progressOfGone(state: CoreState, market: string): Progress | null {
-  const belief = state.leftBehind.get(market);
-  const leftMs = belief === undefined ? null : state.firesInMs(belief);
-  if (leftMs === null) return null;
-  const fires = `its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
-  return { market, state: 'done', says: `${market} keeps its timer: ${fires}.` };
+/** What is to be said of a market that a reload has taken out; null where nothing has fired, nor may. */
+export function progressOfGone(state: CoreState, name: string): Progress | null {
+  const market = state.leftBehind.get(name);
+  if (market === undefined) return null;
+  const leftMs = state.firesInMs(market.belief);
+  const gone = howGone(market, true);
+  if (leftMs === null && gone !== 'fired' && gone !== 'deleted_late') return null;
+  const how =
+    leftMs === null
+      ? `has no timer any more${describeGone(market)}`
+      : `keeps its timer: its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
+  return { market: name, state: 'done', says: `${name} ${how}.` };
 }
 
 function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
@@ -112,7 +118,10 @@ function armed(state: CoreState, awaited: Awaited, market: MarketState): Said {
   if (suspension !== null) {
     const waits = `${awaited === 'resume' ? 'is not paused' : 'is to be armed'}, but its bot ${GONE[suspension]}`;
     const returns = `its bot ${RETURNS[state.settings.liveness.mode]}`;
-    return ['impossible', `${waits}: it is armed as soon as ${returns}${untilThen(state, market)}`];
+    // The end of a bot may end its timer, too.
+    const ends = market.goal !== 'leave' && state.mayFire(market.belief);
+    const stands = ends ? '' : untilThen(state, market);
+    return ['impossible', `${waits}: it is armed as soon as ${returns}${stands}`];
   }
   const stands = `has a timer for another ${left(leftMs)}, and is not`;
   // A request that was written after the refusal may be answered otherwise.

@@ -241,7 +241,7 @@ export class CoreState {
   markets: readonly MarketState[] = [];
   byName: ReadonlyMap<string, MarketState> = new Map();
   /** What may still happen at the exchange to markets that a reload took out. */
-  readonly leftBehind = new Map<string, Belief>();
+  readonly leftBehind = new Map<string, MarketState>();
   readonly bases: readonly BaseState[];
   /** The bots that markets name, and the dead ones that markets have named before. */
   readonly bots = new Map<string, BotState>();

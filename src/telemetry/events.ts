@@ -45,7 +45,7 @@ const LEVELS: { readonly [K in Kind]: EventLevel | ((notice: Of<K>) => EventLeve
   'attempt-failed': (n) => (n.streak === 1 ? 'warn' : 'debug'),
   suspended: (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
   held: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
-  removed: (n) => (n.how === 'fired' ? 'warn' : 'info'),
+  removed: (n) => (n.how === 'fired' || n.how === 'deleted_late' ? 'warn' : 'info'),
   'outage-began': (n) => (n.standsIn === null ? 'error' : 'warn'),
   bot: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
   pinged: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
@@ -279,6 +279,7 @@ const HELD: { readonly [W in Of<'held'>['why']]: (notice: Of<'held'>, at: Saying
 
 export const REMOVED = {
   deleted: 'the exchange deleted its timer, or it had none.',
+  deleted_late: 'its timer may have fired before the exchange deleted it. Check which orders are left.',
   kept: 'its timer, if it still has one, is left armed.',
   handed_off: 'its timer was renewed once more in full.',
   fired:

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
+import { progressOfGone } from '../../src/core/progress.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { armed as armedDriver, type Driver, LOST, NOT_SENT, play, played } from './driver.ts';
 
@@ -33,6 +34,11 @@ function answerAll(driver: Driver, outcome: Outcome): void {
   for (const write of driver.of('AAA')) driver.settle(write, outcome);
 }
 
+const PERHAPS =
+  'AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
+const FIRED = 'AAA has no timer any more: it has fired.';
+const SAYS: Readonly<Record<string, string>> = { fired: PERHAPS, deleted_late: PERHAPS };
+
 type Row = [what: string, SettingsOptions, before: string, after: SettingsOptions, then: string, how: string];
 test.each<Row>([
   ['no delete was answered until its time was up', {}, 'start', {}, 'lost 80 AAA', 'fired'],
@@ -44,6 +50,8 @@ test.each<Row>([
     'live 1',
     'fired',
   ],
+  ['its delete was answered late', {}, 'start', {}, 'lost 59.5 AAA, live 1', 'deleted_late'],
+  ['no delete ever left', {}, 'start', {}, 'unsent 80 AAA', 'fired'],
   ['it never had a timer', {}, 'refused 2 AAA', {}, 'tick', 'deleted'],
   ['it never had a timer that could be kept', KEEP, 'refused 2 AAA', KEEP, 'tick', 'deleted'],
   ['another shard has it, and it was disarmed before', {}, 'start, disarm AAA', MOVED, 'live 1', 'deleted'],
@@ -53,6 +61,9 @@ test.each<Row>([
   takeOut(driver, after);
   play(driver, then);
   expect(removed(driver)).toEqual([`AAA ${how}`]);
+  expect(progressOfGone(driver.state, 'AAA')?.says).toBe(
+    then.startsWith('unsent 80 AAA') ? FIRED : SAYS[how],
+  );
 });
 
 describe('a market that leaves', () => {

@@ -118,6 +118,7 @@ export const OTHER_NOTICES: readonly Notice[] = [
   { ...EVERY_NOTICE.released, why: 'operator' },
   { ...EVERY_NOTICE.removed, how: 'kept', firesByWallMs: 1_795_000_060_000 },
   { ...EVERY_NOTICE.removed, how: 'fired' },
+  { ...EVERY_NOTICE.removed, how: 'deleted_late' },
   { ...EVERY_NOTICE.bot, state: 'failed' },
   { ...EVERY_NOTICE.bot, unconfirmed: 2 },
   { ...EVERY_NOTICE.bot, firesByWallMs: null, unconfirmed: 1 },
