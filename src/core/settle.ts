@@ -119,8 +119,8 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer): void {
   if (altered !== null && altered !== market.altered)
     state.say({ kind: 'altered', market: name, detail: altered });
   market.altered = altered;
-  // A timer that fired before a trip, or after it became unwanted, fired on purpose.
-  const wasWanted = attempt.purpose !== 'trip' && (market.mustNotFire || !market.firesOnPurpose);
+  // A timer that fired after it became unwanted fired on purpose; one that was overdue before a trip of it did not.
+  const wasWanted = market.mustNotFire || !market.firesOnPurpose;
   if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved);
   if (!belief.writes.includes(attempt)) return;
   // A market that was taken out of guard meanwhile is not "renewed again".
@@ -165,9 +165,15 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer): void {
 
 function confirmDelete(state: CoreState, attempt: Attempt): void {
   const { market } = attempt;
-  const { armedUntilAwakeMs } = market;
+  const { armedUntilAwakeMs, belief } = market;
   if (armedUntilAwakeMs !== null) market.mayHaveFired = armedUntilAwakeMs <= state.awakeMs;
   market.mayHaveFired ||= mayHaveRunOut(state, market);
+  // It was overdue before somebody wanted it deleted. What a stop comes to is told at its end.
+  const wasWanted = !market.firesOnPurpose && belief.server !== null && state.phase.kind === 'running';
+  if (wasWanted && market.mayHaveFired) {
+    const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
+    noteLapse(state, market, 'possible', unresolved);
+  }
   market.armedUntilAwakeMs = null;
   believeDeleted(state, attempt);
   calm(market);

@@ -178,3 +178,22 @@ test('a late answer from before a lapse makes no second one', () => {
   driver.live(3000);
   expect(driver.statusOf()).toMatchObject({ state: 'armed', lapses: 1 });
 });
+
+describe('a timer that was overdue while it had to stand, and is ended after that', () => {
+  type Row = [what: string, script: string, said: string[]];
+  test.each<Row>([
+    ['lapsed before a trip', 'start, lost 12 AAA, trip, lost 0.2, live 3', ['possible']],
+    [
+      'lapsed before a trip in the second of doubt',
+      'start, unsent 10.2, trip, unsent 0.2, live 3',
+      ['possible'],
+    ],
+    ['may have lapsed before a delete', 'start, lost 12 AAA, disarm, lost 0.2, live 3', ['possible']],
+    ['did not where it was tripped in time', 'start, lost 5 AAA, trip, lost 8, live 3', []],
+    ['did not where it was disarmed in time', 'start, lost 5 AAA, disarm, lost 8, live 3', []],
+  ])('%s', (_what, script, said) => {
+    const driver = played({ markets: ['AAA:10', 'BBB:60'] }, script);
+    expect(driver.notices('lapsed').map(({ certainty }) => certainty)).toEqual(said);
+    expect(driver.statusOf()?.lapses).toBe(said.length);
+  });
+});
