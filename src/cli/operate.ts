@@ -170,18 +170,21 @@ function reportProgress(
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
-/** Sends a command that waits for no timer. Returns what the reply says under `key`. */
-async function send(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
+/** Sends a command that waits for no timer. Returns the reply, which says something under `key`. */
+async function send(path: string, body: object, key: string, flags: Flags, edge: Edge) {
   const client = await connect(flags, edge);
   const answer = await client.ask(path, ANSWER_WITHIN_MS, body);
-  const said = answer.said?.[key];
-  if (typeof said === 'string' || Array.isArray(said)) return said;
-  throw refusal(answer, client.at);
+  if (answer.said?.[key] === undefined) throw refusal(answer, client.at);
+  return answer.said;
 }
 
 async function acknowledge(markets: readonly string[], flags: Flags, edge: Edge): Promise<void> {
-  const seen = textsOf(await send('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
-  edge.out(seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`);
+  const said = await send('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge);
+  const [seen, notYet] = [textsOf(said['acknowledged']), textsOf(said['notYet'])];
+  if (seen.length > 0) edge.out(`Acknowledged: ${nameMarkets(seen)}.`);
+  const until = 'its timer may still stand. Run ack again once it has fired';
+  if (notYet.length > 0) edge.out(`Not acknowledged: ${nameMarkets(notYet)}: ${until}.`);
+  if (seen.length + notYet.length === 0) edge.out('There was nothing to acknowledge.');
 }
 
 async function reload(flags: Flags, edge: Edge): Promise<void> {
@@ -222,7 +225,7 @@ async function changeLevel(named: string | undefined, flags: Flags, edge: Edge):
   // As in `log.level`.
   const level = named === 'trace' ? 'debug' : named;
   const body = { level, ...bodyOf(flags) };
-  const inForce = String(await send('/v1/log-level', body, 'level', flags, edge));
+  const inForce = String((await send('/v1/log-level', body, 'level', flags, edge))['level']);
   const [usual, forNow] = ['until it is changed or the daemon ends', 'and then the configured one again'];
   const until = flags.for === undefined ? usual : `for ${flags.for}, ${forNow}`;
   edge.out(level === undefined ? inForce : `The log level is ${inForce} ${until}.`);

@@ -225,7 +225,10 @@ function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
   ]);
   for (const one of markets) facts.set(one.market, `${one.market}: ${one.state}${whyOf(one)}`);
   for (const one of cancellations)
-    facts.set(`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, now)}.`);
+    facts.set(
+      `Cancelled orders of ${one.market}: ${one.why}`,
+      `Orders of ${one.market} ${sayCancelled(one, now)}.`,
+    );
   for (const bot of bots) facts.set(`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`);
   for (const base of bases) facts.set(base.url, `Exchange ${base.url}: ${stateOfBase(base)}`);
   return facts;

@@ -204,7 +204,7 @@ function sourcesOf(parts: Parts, reloading: Reloading, { beats }: Bots): Omit<Co
     cancelled: () => cancellations.list().map(({ market }) => market),
     acknowledge(markets) {
       const seen = cancellations.acknowledge(markets);
-      if (seen.length > 0) operations.acknowledged(seen);
+      if (seen.acknowledged.length > 0) operations.acknowledged(seen.acknowledged);
       return seen;
     },
     reload: (waitMs) => reloading.reload('command', waitMs),

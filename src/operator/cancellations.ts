@@ -1,15 +1,21 @@
 import type { Certainty, Firing, Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 
-/** What is known of the last time that a market's orders were cancelled, and is not acknowledged. */
+/** What is known of the last time that a market's orders were cancelled for this reason, and is not acknowledged. */
 export interface Cancellation {
   readonly market: string;
   readonly certainty: Certainty;
   readonly why: Exclude<Firing, 'undeleted'> | 'unrenewed' | 'deleted_late';
   /** Unix milliseconds: by then they were, or are, cancelled. */
   readonly byWallMs: number;
-  /** How often it happened since somebody acknowledged it. */
+  /** How often that was the reason since somebody acknowledged it. */
   readonly count: number;
+}
+
+/** The markets that were on record until now, and those that stay there until their timer has surely fired, or not. */
+export interface Acknowledged {
+  readonly acknowledged: readonly string[];
+  readonly notYet: readonly string[];
 }
 
 interface Entry extends Cancellation {
@@ -17,27 +23,37 @@ interface Entry extends Cancellation {
   readonly expected: { readonly earlier: Entry | undefined; readonly safeUntilMs: number } | null;
 }
 
-/** Which markets' orders were cancelled since somebody looked: the newest of each. A reload takes nothing away. */
+/** Which markets' orders were cancelled since somebody looked: the newest of each, by reason. A reload takes nothing away. */
 export function createCancellations() {
   const record = new Map<string, Entry>();
+  /** Markets whose timer lapsed, and of which nothing was confirmed since: a delete tells of the same firing. */
+  const lapsed = new Set<string>();
+  const keyOf = ({ market, why }: Pick<Cancellation, 'market' | 'why'>) => `${why} ${market}`;
+  /** What was expected of a market has not happened where that is sure; else nobody will know. */
+  function resolve(
+    market: string,
+    isSure: (safeUntilMs: number) => boolean,
+    but?: Cancellation['why'],
+  ): void {
+    for (const [key, one] of record) {
+      if (one.market !== market || one.why === but || one.expected === null) continue;
+      const { earlier, safeUntilMs } = one.expected;
+      if (!isSure(safeUntilMs)) record.set(key, { ...one, certainty: 'possible', expected: null });
+      else if (earlier === undefined) record.delete(key);
+      else record.set(key, { ...earlier, expected: null });
+    }
+  }
   /** Records a cancellation in the place of an expected one. With `safeUntilMs` the next answer may take it back. */
   function put(found: Omit<Cancellation, 'count'>, safeUntilMs: number | null = null): void {
-    const now = record.get(found.market);
-    const replaced = now?.expected ? now.expected.earlier : now;
-    const earlier = now?.why === found.why ? replaced : now;
+    resolve(found.market, (safeMs) => safeMs > Number.NEGATIVE_INFINITY, found.why);
+    const now = record.get(keyOf(found));
+    const earlier = now?.expected ? now.expected.earlier : now;
     const expected = safeUntilMs === null ? null : { earlier, safeUntilMs };
-    record.delete(found.market);
-    record.set(found.market, { ...found, count: (replaced?.count ?? 0) + 1, expected });
+    record.delete(keyOf(found));
+    record.set(keyOf(found), { ...found, count: (earlier?.count ?? 0) + 1, expected });
   }
   /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
-  function takeBack(market: string, wallMs: number): void {
-    const now = record.get(market);
-    if (!now?.expected) return;
-    const { earlier, safeUntilMs } = now.expected;
-    if (wallMs >= safeUntilMs) record.set(market, { ...now, certainty: 'possible', expected: null });
-    else if (earlier === undefined) record.delete(market);
-    else record.set(market, { ...earlier, expected: null });
-  }
+  const takeBack = (market: string, wallMs: number) => resolve(market, (safeMs) => wallMs < safeMs);
   function observe(notice: Notice, { wallMs }: { readonly wallMs: number }): void {
     switch (notice.kind) {
       case 'overdue': {
@@ -47,16 +63,19 @@ export function createCancellations() {
       }
       case 'lapsed': {
         const { market, certainty } = notice;
-        const now = record.get(market);
+        const now = record.get(keyOf({ market, why: 'unrenewed' }));
         const byWallMs = certainty === 'possible' && now?.expected ? now.byWallMs : wallMs;
+        lapsed.add(market);
         return put({ market, certainty, why: 'unrenewed', byWallMs });
       }
       case 'renewed':
+        lapsed.delete(notice.market);
         return takeBack(notice.market, wallMs);
       case 'tripped': {
         const { market, why, durationMs, firesByWallMs: byWallMs } = notice;
         // The exchange counts whole seconds: the timer may fire a second sooner.
         const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
+        lapsed.delete(market);
         return put({ market, certainty: 'certain', why, byWallMs }, safeUntilMs);
       }
       case 'fired': {
@@ -68,6 +87,7 @@ export function createCancellations() {
       }
       case 'deleted': {
         const { market, mayHaveFired } = notice;
+        if (lapsed.delete(market)) return;
         if (!mayHaveFired) return takeBack(market, wallMs);
         return put({ market, certainty: 'possible', why: 'deleted_late', byWallMs: wallMs });
       }
@@ -79,11 +99,18 @@ export function createCancellations() {
     /** The newest first. */
     list: (): readonly Cancellation[] =>
       [...record.values()].map(({ expected: _expected, ...one }) => one).toReversed(),
-    /** Somebody has seen it; null means all of it. Returns the markets that were on record. */
-    acknowledge(markets: readonly string[] | null): readonly string[] {
-      const names = (markets ?? [...record.keys()]).filter((market) => record.has(market));
-      for (const name of names) record.delete(name);
-      return names;
+    /** Somebody has seen it; null means all of it. What has not fired yet cannot be seen: it stays. */
+    acknowledge(markets: readonly string[] | null): Acknowledged {
+      const [acknowledged, notYet] = [new Set<string>(), new Set<string>()];
+      for (const [key, one] of record) {
+        if (markets !== null && !markets.includes(one.market)) continue;
+        const { expected } = one;
+        const isOpen = expected !== null && expected.safeUntilMs > Number.NEGATIVE_INFINITY;
+        if (isOpen) record.set(key, { ...one, count: 1, expected: { ...expected, earlier: undefined } });
+        else record.delete(key);
+        (isOpen ? notYet : acknowledged).add(one.market);
+      }
+      return { acknowledged: [...acknowledged], notYet: [...notYet] };
     },
   };
 }

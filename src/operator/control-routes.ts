@@ -225,7 +225,7 @@ function acknowledge(daemon: ControlSources, call: Call): Answer {
   const known = new Set([...daemon.markets(), ...daemon.cancelled()]);
   const markets = chooseMarkets(daemon, call.body.markets, [...known]);
   announce(daemon, 'ack', call, markets);
-  return [200, { acknowledged: daemon.acknowledge(markets) }];
+  return [200, daemon.acknowledge(markets)];
 }
 
 async function reload(daemon: ControlSources, call: Call): Promise<Answer> {

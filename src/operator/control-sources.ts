@@ -1,6 +1,7 @@
 import type { BotWord, OperatorCommand, Progress } from '../core/events.ts';
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import type { BeatProof, Clock, Commanded, Heard, LogLevel } from '../ports.ts';
+import type { Acknowledged } from './cancellations.ts';
 
 export type ReloadReport =
   | { readonly kind: 'unchanged' }
@@ -39,8 +40,8 @@ export interface ControlSources {
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
   /** Markets of which it is on record that orders were cancelled; they may no longer be configured. */
   readonly cancelled: () => readonly string[];
-  /** Somebody has seen that orders were cancelled; null means all markets. Names those that were shown until now. */
-  readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
+  /** Somebody has seen that orders were cancelled; null means all markets. */
+  readonly acknowledge: (markets: readonly string[] | null) => Acknowledged;
   readonly reload: (waitMs: number) => Promise<ReloadReport>;
   readonly logLevel: () => LogLevel;
   /** For `forMs`, after which the configured level is back; null for as long as the daemon runs. */

@@ -83,7 +83,7 @@ ${cancelled === undefined ? '' : said(`Orders ${words.sayCancelled(cancelled, lo
 export function viewMarkets(status: StatusDocument, look: Look): Markup {
   const { bots, markets } = status;
   const sought = look.find.trim().toLowerCase();
-  const cancelled = new Map(status.cancellations.map((one) => [one.market, one]));
+  const cancelled = new Map(status.cancellations.toReversed().map((one) => [one.market, one]));
   const ranked = markets
     .filter(({ market, bot }) => sought === '' || `${market} ${bot}`.toLowerCase().includes(sought))
     .map((market) => ({ market, rank: words.rankOf(market, cancelled.has(market.market), look.now) }))
@@ -162,7 +162,7 @@ export function viewCancellations({ cancellations, cancellationCount }: StatusDo
   const more = cancellationCount - shown.length;
   const rows = shown.map((one) => {
     const what = words.sayCancelled(one, look.now);
-    return html`<li data-key="${one.market}"><span class="strong">${one.market}</span>: orders ${what}.</li>`;
+    return html`<li data-key="${one.market} ${one.why}"><span class="strong">${one.market}</span>: orders ${what}.</li>`;
   });
   const ofOne = html`<code>killswitchd ack ${shown[0]?.market ?? ''}</code>`;
   const ofAll = html`<code>killswitchd ack</code>, or for one of them ${ofOne}`;

@@ -116,7 +116,7 @@ function describeDaemon(sources: StatusSources, limit: number, find: string) {
     marketCount: markets.length,
     matchingCount: found.length,
     ...figuresOf(markets, now),
-    cancellationCount: cancellations.length,
+    cancellationCount: cancelled.size,
     cancellations: cancellations.slice(0, limit).map(({ byWallMs, ...one }) => {
       return { ...one, by: toSeconds(byWallMs) };
     }),

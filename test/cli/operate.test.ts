@@ -17,6 +17,8 @@ async function order(line: string, reply: Reply = DONE, setting: Setting = {}) {
 }
 const nameOf = (line: string) => line.split(' ')[0];
 
+const NOT_YET = 'Not acknowledged: BTC_USDT: its timer may still stand. Run ack again once it has fired.';
+
 describe('a command to the running daemon', () => {
   const none = { markets: [] };
   const untilEnd = 'The log level is warn until it is changed or the daemon ends.';
@@ -33,6 +35,7 @@ describe('a command to the running daemon', () => {
     ['pause --yes --for 24h', { forSeconds: 86_400, waitSeconds: 15 }],
     ['ack', {}, 'Acknowledged: 2 markets (BTC_USDT, ETH_USDT).', { acknowledged: ['BTC_USDT', 'ETH_USDT'] }],
     ['ack BTC_USDT', { markets: ['BTC_USDT'] }, 'Acknowledged: BTC_USDT.', { acknowledged: ['BTC_USDT'] }],
+    ['ack', {}, NOT_YET, { acknowledged: [], notYet: ['BTC_USDT'] }],
     ['ack', {}, 'There was nothing to acknowledge.', { acknowledged: [] }],
     ['log-level', {}, 'info', { level: 'info' }],
     ['log-level warn', { level: 'warn' }, untilEnd, { level: 'warn' }],

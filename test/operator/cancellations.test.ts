@@ -47,7 +47,22 @@ test.each<[string, readonly Notice[], string | null]>([
   ['a delete that came too late', [late], 'possible deleted_late 5000 x1'],
   ['a timer that ran out before its delete', [undeleted, late], 'possible deleted_late 5000 x1'],
   ['a delete in time', [deleted], null],
-  ['every further time', [fired, renewed, lapsed, renewed, overdue, renewed], 'certain unrenewed 5000 x2'],
+  [
+    'every further time, by its reason',
+    [lapsed, renewed, fired, renewed, lapsed, renewed, overdue, renewed],
+    'certain unrenewed 5000 x2, certain bot_stale 4000 x1',
+  ],
+  [
+    'a timer that lapsed before it was tripped',
+    [overdue, perhaps, tripped, trippedAndFired],
+    'certain tripped 6100 x1, possible unrenewed 1000 x1',
+  ],
+  [
+    'one that was overdue, and stood when it was tripped',
+    [overdue, tripped, trippedAndFired],
+    'certain tripped 6100 x1',
+  ],
+  ['one that lapsed before its delete', [overdue, perhaps, late], 'possible unrenewed 1000 x1'],
   ['a reload takes nothing away', [fired, ...reloads], 'certain bot_stale 4000 x1'],
 ])('%s', (_, notices, expected) => {
   const record = createCancellations();
@@ -55,15 +70,24 @@ test.each<[string, readonly Notice[], string | null]>([
   const said = record
     .list()
     .map(({ certainty, why, byWallMs, count }) => `${certainty} ${why} ${byWallMs} x${count}`);
-  expect(said).toEqual(expected === null ? [] : [expected]);
+  expect(said.join(', ')).toBe(expected ?? '');
 });
 
 test('stays until it is acknowledged, market by market or as a whole', () => {
   const record = createCancellations();
   for (const name of ['A', 'B', 'C']) record.observe({ ...fired, market: name }, { wallMs: 5000 });
   expect(record.list().map((one) => one.market)).toEqual(['C', 'B', 'A']);
-  expect(record.acknowledge(['B', 'X'])).toEqual(['B']);
-  expect(record.acknowledge(null)).toEqual(['A', 'C']);
-  expect(record.acknowledge(null)).toEqual([]);
+  expect(record.acknowledge(['B', 'X'])).toEqual({ acknowledged: ['B'], notYet: [] });
+  expect(record.acknowledge(null)).toEqual({ acknowledged: ['A', 'C'], notYet: [] });
+  expect(record.acknowledge(null)).toEqual({ acknowledged: [], notYet: [] });
+  expect(record.list()).toEqual([]);
+});
+
+test('cannot be acknowledged before it has happened, and counts anew from then on', () => {
+  const record = createCancellations();
+  for (const notice of [lapsed, renewed, overdue]) record.observe(notice, { wallMs: 5000 });
+  expect(record.acknowledge(null)).toEqual({ acknowledged: [], notYet: [market] });
+  expect(record.list()).toMatchObject([{ why: 'unrenewed', certainty: 'possible', count: 1 }]);
+  record.observe(renewed, { wallMs: 6000 });
   expect(record.list()).toEqual([]);
 });

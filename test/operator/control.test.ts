@@ -106,9 +106,14 @@ test.each<[string, object, unknown[][], object]>([
     [does, two, [['operate', says(does, ['ETH_USDT']), 0]], { done: true }],
   ]),
   ['pause', { forSeconds: 600, waitSeconds: 60 }, [['operate', says('pause', null, 600_000), 60_000]], all],
-  ['ack', {}, [['acknowledge', null]], { acknowledged: ['BTC_USDT'] }],
+  ['ack', {}, [['acknowledge', null]], { acknowledged: ['BTC_USDT'], notYet: [] }],
   // One that a reload took out as well.
-  ['ack', { markets: ['GONE_USDT'] }, [['acknowledge', ['GONE_USDT']]], { acknowledged: ['GONE_USDT'] }],
+  [
+    'ack',
+    { markets: ['GONE_USDT'] },
+    [['acknowledge', ['GONE_USDT']]],
+    { acknowledged: ['GONE_USDT'], notYet: [] },
+  ],
   ['reload', { waitSeconds: 5 }, [['reload', 5000]], { result: 'unchanged' }],
   ['log-level', {}, [], { ...inForce, forSeconds: null }],
   ['log-level', { level: 'debug', forSeconds: 60 }, [['setLogLevel', 'debug', 60_000]], { forSeconds: 60 }],
