@@ -372,11 +372,8 @@ function heardFrom(state: CoreState, attempt: Attempt): void {
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
   if (base.outage === null) return;
-  const { sinceMs, probes } = base.outage;
-  base.outage = null;
+  endOutage(state, base, base.outage);
   base.provenMs = at.monoMs;
-  const lastedMs = state.now.monoMs - sinceMs;
-  state.say({ kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed, unless their answers come right behind it.
   for (const other of state.attempts.values())
     if (other.base === base && other.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
@@ -391,6 +388,16 @@ function heardFrom(state: CoreState, attempt: Attempt): void {
     const isUnanswered = newest?.status === 'open' || newest?.status === 'abandoned';
     if (isUnanswered || market.lastWrittenMs < at.monoMs) hurry(state, market);
   }
+}
+
+function endOutage(
+  state: CoreState,
+  base: BaseState,
+  { sinceMs, probes }: NonNullable<BaseState['outage']>,
+): void {
+  base.outage = null;
+  const lastedMs = state.now.monoMs - sinceMs;
+  state.say({ kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
 }
 
 /** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
@@ -468,6 +475,12 @@ export function hearPing(state: CoreState, event: Pinged): void {
   base.ping = event;
   if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
   state.say({ ...event, changed });
+  const { outage } = base;
+  // Where no market wants a request, no probe finds out.
+  if (outage !== null && event.ok && sentMs >= outage.sinceMs && state.markets.every((one) => one.reached)) {
+    base.failures = 0;
+    endOutage(state, base, outage);
+  }
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
   for (const market of state.markets) if (market.streak > 0) hurry(state, market);

@@ -63,3 +63,28 @@ test('an outage begins with a ping', () => {
   }
   expect(pings(driver)).toBe(before + 1);
 });
+
+const TWO = { markets: ['AAA:10', 'BBB:10'] };
+test.each([
+  [
+    'ends an outage where all bots are silent',
+    { ...TWO, liveness: { mode: 'beat' } } as const,
+    'beat, live 1',
+    1,
+  ],
+  ['ends one where all was disarmed', TWO, 'live 1, disarm', 1],
+  ['ends none where a renewal is wanted', TWO, 'live 1, disarm AAA', 0],
+] as const)('a ping that is answered %s', (_what, options, script, ended) => {
+  const driver = played(options, `${script}, unsent 60`);
+  expect(driver.notices('outage-began')).toHaveLength(1);
+  driver.wait(20);
+  ping(driver, true);
+  expect(driver.notices('outage-ended')).toHaveLength(ended);
+  expect(driver.look().bases[0]?.outage).toBe(ended === 0);
+});
+
+test('a ping that was sent before an outage began does not end it', () => {
+  const driver = played({ ...TWO, liveness: { mode: 'beat', ttlMs: 5000 } }, 'beat, live 1, unsent 16');
+  driver.feed({ kind: 'pinged', base: 0, ok: true, latencyMs: 30_000, reason: null, detail: '' });
+  expect(driver.look().bases[0]?.outage).toBe(true);
+});
