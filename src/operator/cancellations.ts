@@ -23,12 +23,11 @@ interface Entry extends Cancellation {
   readonly expected: { readonly earlier: Entry | undefined; readonly safeUntilMs: number } | null;
 }
 
-/** Which markets' orders were cancelled since somebody looked: the newest of each, by reason. A reload takes nothing away. */
-export function createCancellations() {
+const keyOf = ({ market, why }: Pick<Cancellation, 'market' | 'why'>) => `${why} ${market}`;
+
+/** One entry for each market and reason, the oldest first. */
+function createRecord() {
   const record = new Map<string, Entry>();
-  /** Markets whose timer lapsed, and of which nothing was confirmed since: a delete tells of the same firing. */
-  const lapsed = new Set<string>();
-  const keyOf = ({ market, why }: Pick<Cancellation, 'market' | 'why'>) => `${why} ${market}`;
   /** What was expected of a market has not happened where that is sure; else nobody will know. */
   function resolve(
     market: string,
@@ -54,6 +53,14 @@ export function createCancellations() {
   }
   /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
   const takeBack = (market: string, wallMs: number) => resolve(market, (safeMs) => wallMs < safeMs);
+  return { record, put, takeBack };
+}
+
+/** Which markets' orders were cancelled since somebody looked: the newest of each, by reason. A reload takes nothing away. */
+export function createCancellations() {
+  const { record, put, takeBack } = createRecord();
+  /** Markets whose timer lapsed, and of which nothing was confirmed since: a delete tells of the same firing. */
+  const lapsed = new Set<string>();
   function observe(notice: Notice, { wallMs }: { readonly wallMs: number }): void {
     switch (notice.kind) {
       case 'overdue': {
