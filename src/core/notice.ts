@@ -123,8 +123,8 @@ interface OfMarket {
   };
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
-   * or had surely fired. `deleted_late`: it may have fired before the delete. `firesByWallMs`: its orders are cancelled by then unless somebody renews the timer, Unix
-   * milliseconds; null where none may be left.
+   * or had surely fired. `deleted_late`: it may have fired before the delete. `firesByWallMs`: its orders are cancelled by
+   * then unless somebody renews the timer, Unix milliseconds; null where none may be left.
    */
   removed: {
     how: 'deleted' | 'deleted_late' | 'kept' | 'handed_off' | 'fired';
