@@ -12,6 +12,7 @@ import {
   encodePayload,
   type NonceMode,
   type NonceSource,
+  type ServerClock,
   secretFlaw,
   signPayload,
 } from './sign.ts';
@@ -108,23 +109,12 @@ function dateOf(result: WireResult): number | null {
   return header === null ? null : parseHttpDate(header);
 }
 
-/** Nonces and signatures of each API key that is in force in turn, and the estimate of the exchange's clock. */
-export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transport: Transport }) {
-  const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
-  const serverClock = createServerClock();
-  /** By key: how far ahead the nonces of one had to be says nothing about another one. */
-  const sources = new Map<string, NonceSource>();
-  const window = mode === 'window' && { nonceWindow: true };
-
-  function signerOf(usableOnes: Credentials): Signer {
-    const { key } = usableOnes;
-    const nonces = sources.get(key) ?? createNonceSource(mode, serverClock);
-    sources.set(key, nonces);
-    return { ...usableOnes, nonces };
-  }
-
-  /** Learns from an answer about nonces and the exchange's clock. Adds advice to the verdict where no nonce is accepted. */
-  function learn<V extends Judged>(
+/** Learns from an answer about nonces and the exchange's clock. Adds advice to the verdict where no nonce is accepted. */
+function createLearner(
+  { clock, nonce: mode }: Pick<ExchangeOptions, 'clock' | 'nonce'>,
+  serverClock: ServerClock,
+) {
+  return function learn<V extends Judged>(
     result: WireResult,
     verdict: V,
     { nonce }: Signed,
@@ -142,6 +132,23 @@ export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transp
     serverClock.doubt(Number(nonce), sent, now);
     const advice = nonces.refused(nonce, serverDateMs, now);
     return advice === null ? verdict : { ...verdict, detail: `${detail}: ${advice}` };
+  };
+}
+
+/** Nonces and signatures of each API key that is in force in turn, and the estimate of the exchange's clock. */
+export function createSession(options: Omit<ExchangeOptions, 'bases'> & { transport: Transport }) {
+  const { transport, clock, credentials, hidden, nonce: mode, userAgent = 'killswitchd' } = options;
+  const serverClock = createServerClock();
+  /** By key: how far ahead the nonces of one had to be says nothing about another one. */
+  const sources = new Map<string, NonceSource>();
+  const window = mode === 'window' && { nonceWindow: true };
+  const learn = createLearner(options, serverClock);
+
+  function signerOf(usableOnes: Credentials): Signer {
+    const { key } = usableOnes;
+    const nonces = sources.get(key) ?? createNonceSource(mode, serverClock);
+    sources.set(key, nonces);
+    return { ...usableOnes, nonces };
   }
 
   return {
