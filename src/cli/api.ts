@@ -156,7 +156,8 @@ function list(flags: Flags, edge: Edge): void {
 }
 
 const MAYBE = 'it may have been carried out all the same';
-const refused = (code = '') => `the exchange refused what was asked${code}, nothing was changed`;
+const NOTHING = 'nothing was changed';
+const refused = (code = '') => `the exchange refused what was asked${code}, ${NOTHING}`;
 
 /** Exit code and hint by the kind of error; null where the message says all. */
 const ENDS: { readonly [name in ClientError['name']]?: readonly [ExitCode, hint: string | null] } = {
@@ -164,14 +165,14 @@ const ENDS: { readonly [name in ClientError['name']]?: readonly [ExitCode, hint:
   CredentialError: [EXIT.config, 'nothing was sent'],
   NonceError: [
     EXIT.unreachable,
-    'the nonce is stale, because another process uses the key, or there are too many requests; nothing was changed',
+    `the nonce is stale, because another process uses the key, or there are too many requests; ${NOTHING}`,
   ],
   OrderMismatchError: [EXIT.internal, 'nothing was undone'],
   ProtocolError: [EXIT.internal, MAYBE],
   PublicRefusedError: [EXIT.usage, refused()],
   RefusedError: [EXIT.usage, null],
-  ThrottledError: [EXIT.unreachable, 'too many requests; nothing was changed'],
-  UnauthorisedError: [EXIT.refused, 'the exchange refuses the key, its permissions or the token'],
+  ThrottledError: [EXIT.unreachable, `too many requests; ${NOTHING}`],
+  UnauthorisedError: [EXIT.refused, `the exchange refuses the key, its permissions or the token; ${NOTHING}`],
   UnknownOutcomeError: [EXIT.unconfirmed, null],
 };
 
@@ -188,7 +189,8 @@ function describeFailure(error: unknown) {
   if (error.name === 'RefusedError') hint = refused(` with code ${error.code}`);
   else if (error.name === 'ArgumentError')
     hint = message.startsWith('amountIn is missing') ? 'name it with --amount-in or in the JSON' : null;
-  else if (usual === MAYBE && !error.maybeApplied) hint = null;
+  else if (error.maybeApplied) hint = usual?.replace(NOTHING, MAYBE) ?? null;
+  else if (usual === MAYBE) hint = null;
   const sentence = hint === null ? message : `${message.replace(/\.$/, '')}; ${hint}`;
   // Its cause is in the message.
   return { exitCode, sentence, error: Object.assign({ name, message }, error, { cause: undefined }) };

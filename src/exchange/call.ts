@@ -69,19 +69,21 @@ export function checkOptions(options: ExchangeOptions & { readonly budget?: Limi
   throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
 }
 
-/** The error class of a failed outcome. What could only read has changed nothing. */
+/**
+ * The error class of a failed outcome. What could only read has changed nothing. A page may be a gateway's, behind which
+ * the exchange has carried the request out: only the API's own error object, which has a code, says that it has not.
+ */
 function toError(failure: Failure, { effect }: Operation): errors.ApiError {
-  const { kind, detail, fields = {}, status = null, cause } = failure;
+  const { kind, detail, code, params, fields = {}, status = null, cause } = failure;
   if (kind === 'unauthorised') return new errors.UnauthorisedError(detail, failure.status);
   if (kind === 'refused') return new errors.RefusedError(detail, failure.code, fields, status);
-  if (kind === 'nonce') return new errors.NonceError(detail, { status });
-  if (kind === 'throttled') return new errors.ThrottledError(detail, { status });
-  const isOpen = kind === 'protocol' || failure.maybeApplied;
+  const isOpen = kind === 'transient' ? failure.maybeApplied : code === undefined;
   const options = { maybeApplied: isOpen && effect !== 'reads', status, cause };
+  if (kind === 'nonce') return new errors.NonceError(detail, options);
+  if (kind === 'throttled') return new errors.ThrottledError(detail, options);
   if (kind === 'protocol') return new errors.ProtocolError(detail, options);
-  const { reason, code, params } = failure;
-  // Whose page it is makes no difference to a program: the request was turned away.
-  if (reason === 'auth' && status !== null) return new errors.UnauthorisedError(detail, status);
+  const { reason } = failure;
+  if (reason === 'auth' && status !== null) return new errors.UnauthorisedError(detail, status, options);
   if (status === 404) return new errors.NotFoundError(detail, options);
   if (params !== undefined) return new errors.PublicRefusedError(detail, params, status);
   // With any other status than those of a refusal it may be a proxy's, and its code says nothing.

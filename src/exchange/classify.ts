@@ -127,7 +127,7 @@ function judgeRefusal(status: number, error: ReturnType<typeof decodeError>, det
   const { code, message, fields } = error;
   const isApi = REFUSAL_STATUSES.includes(status);
   // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
-  if (isApi && code === 0 && /\bnonce\b/i.test(message)) return { kind: 'nonce', detail };
+  if (isApi && code === 0 && /\bnonce\b/i.test(message)) return { kind: 'nonce', code, detail };
   if (isApi && REFUSAL_CODES.includes(code)) return { kind: 'refused', code, detail, fields };
   return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi, code, fields };
 }
@@ -165,7 +165,12 @@ function judgeStatus(status: number, value: unknown, detail: string): Failure {
   if (status >= 500) return { ...unknown, reason: 'http_5xx' };
   if (status === 401 || status === 403)
     return error === null ? { ...unknown, reason: 'auth' } : { kind: 'unauthorised', status, detail };
-  if (status === 429) return { kind: saysStaleNonce(value) ? 'nonce' : 'throttled', detail };
+  if (status === 429)
+    return {
+      kind: saysStaleNonce(value) ? 'nonce' : 'throttled',
+      detail,
+      ...(error && { code: error.code }),
+    };
   return status >= 400 ? judgeRefusal(status, error, detail) : { kind: 'protocol', detail };
 }
 

@@ -62,12 +62,15 @@ export class PublicRefusedError extends ApiError {
   }
 }
 
-/** The key, its permissions or the access token were not accepted (401, 403). Repeating it can lock the key out. */
+/**
+ * The key, its permissions or the access token were not accepted (401, 403). Repeating it can lock the key out. With
+ * `maybeApplied` it was no error object of the API but a page, perhaps of a gateway behind which it was carried out.
+ */
 export class UnauthorisedError extends ApiError {
   override readonly name = 'UnauthorisedError';
   override readonly status: number;
-  constructor(message: string, status: number) {
-    super(message);
+  constructor(message: string, status: number, options: ApiErrorOptions = {}) {
+    super(message, options);
     this.status = status;
   }
 }
@@ -84,7 +87,7 @@ export class NonceError extends ApiError {
 
 /**
  * Too many requests: the gateway turned it away (429), or the documented limit left no room for it in time and it was
- * not sent (status null).
+ * not sent (status null). With `maybeApplied` the 429 was a page, as with an UnauthorisedError.
  */
 export class ThrottledError extends ApiError {
   override readonly name = 'ThrottledError';

@@ -181,7 +181,12 @@ describe('api tells failures apart', () => {
   const look = /may have been carried out: .*look for client_order_id "lost" before trying again$/;
   const html = { kind: 'status', status: 503, body: 'html' } as const;
   const paid = ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-3' }), ...failing];
-  const [nonce, throttled] = [{ name: 'NonceError' }, { name: 'ThrottledError' }];
+  const page = (status: number) => ({ ...html, status });
+  const paidByPage = /may have been carried out: HTTP 429 .*; look for unique_id "w-3" in the withdrawals/;
+  const [nonce, paidMaybe] = [{ name: 'NonceError' }, { name: 'UnknownOutcomeError', uniqueId: 'w-3' }];
+  const throttled = { name: 'ThrottledError', maybeApplied: true };
+  const tooMany = /HTTP 429 .*; too many requests; it may have been carried out all the same$/;
+  const refusesKey = /HTTP 403 .* the token; it may have been carried out all the same$/;
   const stale = { kind: 'stale-nonce' } as const;
   const inUse = /; the nonce is stale, because another process uses the key, .*; nothing was changed$/;
   it.each<[number, readonly string[], RegExp, (object | undefined)?, Fault?]>([
@@ -189,7 +194,9 @@ describe('api tells failures apart', () => {
     [69, ['ping', '--base-url', 'http://127.0.0.1:1'], /ECONNREFUSED/],
     [69, arms, /HTTP 503.*; it may have been carried out all the same$/, maybe, html],
     [69, paid, inUse, nonce, stale],
-    [69, paid, /HTTP 429 .*; too many requests; nothing was changed$/, throttled, { ...html, status: 429 }],
+    [69, arms, tooMany, throttled, page(429)],
+    [75, paid, paidByPage, paidMaybe, page(429)],
+    [77, arms, refusesKey, { name: 'UnauthorisedError', maybeApplied: true }, page(403)],
     [70, ['miningPool'], /./, undefined, { kind: 'garbage' }],
     // The exchange counts in the other currency.
     [70, withOrder(IN_BASE, ...failing), bought, mismatch],
@@ -236,7 +243,9 @@ describe('api tells failures apart', () => {
     const token = await api(['orderHistory', '--access-token-file', fileWith('another-token')]);
     expect([wrong.code, lacking.code, token.code]).toEqual([77, 77, 77]);
     expect(lacking.err[0]).toMatch(/perform this action; the exchange refuses the key/);
-    expect(token.err[0]).toMatch(/HTTP 401.*refuses the key, its permissions or the token$/);
+    expect(token.err[0]).toMatch(
+      /HTTP 401.*refuses the key, its permissions or the token; nothing was changed$/,
+    );
   });
 
   it('goes over plain http to another host only with exchange.allowPlainHttp, and says so', async () => {

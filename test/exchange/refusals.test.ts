@@ -61,6 +61,7 @@ test.each([200, 400, 422, 503])('the error object of a public endpoint keeps its
   }),
 );
 
+/** Status | error | whether the API's own error object, too, leaves open what became of the request. */
 test.each<[number, string, boolean]>([
   [401, 'UnauthorisedError', false],
   [403, 'UnauthorisedError', false],
@@ -68,17 +69,17 @@ test.each<[number, string, boolean]>([
   [429, 'ThrottledError', false],
   [500, 'ServerError', true],
   [503, 'ServerError', true],
-])('each operation tells a %i apart', (status, name, uncertain) =>
+])('each operation tells a %i apart, and a page says nothing of what became of it', (status, name, isOpen) =>
   each(SAMPLES, async (sample) => {
     const tells = async (body: unknown) => {
       const { error, requests } = await refused(sample, status, body);
-      const isUnknown = sample.movesMoney && uncertain;
-      expect(error).toMatchObject({ name: isUnknown ? 'UnknownOutcomeError' : name, status });
-      if (isUnknown) expect(error.cause).toMatchObject({ name });
+      const maybeApplied = (isOpen || typeof body === 'string') && !READS.includes(sample);
+      const isUnknown = sample.movesMoney && maybeApplied;
+      expect(error).toMatchObject({ name: isUnknown ? 'UnknownOutcomeError' : name, status, maybeApplied });
+      if (isUnknown) expect(error.cause).toMatchObject({ name, maybeApplied });
       if (status < 500 || !READS.includes(sample)) expect(requests).toBe(1);
     };
-    const bodies = ['', '<html>', ...(status === 429 ? [] : [{ code: 3, message: 'why', errors: {} }])];
-    await Promise.all(bodies.map(tells));
+    await Promise.all(['', '<html>', { code: 3, message: 'over the limit', errors: {} }].map(tells));
   }),
 );
 
@@ -188,6 +189,8 @@ describe.each(MONEY)('$name', ({ name, call }) => {
     ['the request is sent elsewhere', http('307 Elsewhere\r\nlocation: /'), 'ProtocolError'],
     ['a proxy knows no such page', http('404 Not Found'), 'NotFoundError'],
     ['a proxy wants no such body', http('413 Large', '<html>'), 'ProtocolError'],
+    ['a gateway blocks the answer', http('403 Forbidden', '<html>'), 'UnauthorisedError'],
+    ['a gateway has had enough', http('429 Too Many', '{"code":"limit"}'), 'NonceError'],
   ])('is not repeated when %s, and the error says what to look for', async (_what, bytes, cause) => {
     const { base, requests } = await respond(bytes);
     const clock = createHandClock(Date.now());
