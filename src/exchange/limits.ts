@@ -8,7 +8,7 @@ import type { NonceMode } from './sign.ts';
 export interface LimitsOptions {
   readonly clock: Clock;
   readonly nonce: NonceMode;
-  /** Requests that may be under way at a time: of all operations, or with rising nonces of one that is not signed. */
+  /** Requests that may be under way at a time: of all operations, or with rising nonces of those that are not signed. */
   readonly concurrent: number;
   /** The part of the kill-switch's limit that may be used; the whole where it is not given. */
   readonly budget?: Limit | undefined;
@@ -33,53 +33,66 @@ export function onAbort(signal: AbortSignal | undefined, cancel: Cancel): Cancel
 const STEP_MS = 250;
 
 /**
- * Half of the limit at once, and the other half spread over the window: no sliding window sees more than the limit,
- * which a reservoir that is filled once a window would let by twice.
+ * So many tokens of a limit may be held by calls that wait for their lane; a quarter of what goes at once where that is
+ * less. One at a time would cost more than half of the calls a second.
+ */
+const MOST_HELD = 4;
+
+/**
+ * Half of the limit at once, and the rest, but for what may be held meanwhile, spread over the window: no sliding window
+ * sees more than the limit, which a reservoir that is filled once a window would let by twice.
  */
 function reservoirOf({ requests, windowMs }: Limit) {
   const half = Math.floor(requests / 2);
-  const reservoirIncreaseInterval = Math.ceil(windowMs / half / STEP_MS) * STEP_MS;
+  const maxConcurrent = Math.min(MOST_HELD, Math.ceil(half / 4));
+  const rest = Math.max(1, requests - half - maxConcurrent);
+  const reservoirIncreaseInterval = Math.ceil(windowMs / rest / STEP_MS) * STEP_MS;
+  const increases = Math.ceil(windowMs / reservoirIncreaseInterval);
   return {
+    maxConcurrent,
     reservoir: half,
     reservoirIncreaseMaximum: half,
     reservoirIncreaseInterval,
-    reservoirIncreaseAmount: Math.max(1, Math.floor((half * reservoirIncreaseInterval) / windowMs)),
+    reservoirIncreaseAmount: Math.max(1, Math.floor(rest / increases)),
   };
 }
 
 /** A step back of the wall clock by more than this is answered with new limiters. */
 const STEP_BACK_MS = 1_000;
 
-/** One limiter for each operation. All are made anew after a step back of the wall clock. */
+/**
+ * Each operation has a gate, which gives a token to each call, and a lane, in which calls are under way. A call leaves
+ * its gate when it begins in its lane: what waits behind a slow one gathers no tokens. All are made anew after a step
+ * back of the wall clock.
+ */
 function createLimiters({ clock, nonce, concurrent }: LimitsOptions) {
-  const made = new Map<string, Bottleneck>();
-  const isWindow = nonce === 'window';
-  // A nonce that arrives after a greater one is stale: signed requests go one after the other.
-  const createShared = () => new Bottleneck({ maxConcurrent: isWindow ? concurrent : 1 });
-  let shared = createShared();
+  const gates = new Map<string, Bottleneck>();
+  const createLanes = () => {
+    const many = new Bottleneck({ maxConcurrent: concurrent });
+    // A nonce that arrives after a greater one is stale: signed requests go one after the other.
+    return { many, signed: nonce === 'window' ? many : new Bottleneck({ maxConcurrent: 1 }) };
+  };
+  let lanes = createLanes();
   /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
   let furthestMs = Number.NEGATIVE_INFINITY;
 
   function disconnect(): void {
-    for (const limiter of made.values()) void limiter.disconnect();
+    for (const gate of gates.values()) void gate.disconnect();
   }
   return {
-    of({ name, authentication }: Operation, limit: Limit | null): Bottleneck {
+    of({ name, authentication }: Operation, limit: Limit | null) {
       const { monoMs, wallMs } = clock.now();
       const aheadMs = wallMs - monoMs;
       if (aheadMs < furthestMs - STEP_BACK_MS) {
         disconnect();
-        made.clear();
-        shared = createShared();
+        gates.clear();
+        lanes = createLanes();
         furthestMs = aheadMs;
       }
       furthestMs = Math.max(furthestMs, aheadMs);
-      const limiter =
-        made.get(name) ??
-        new Bottleneck({ maxConcurrent: concurrent, ...(limit !== null && reservoirOf(limit)) });
-      if (isWindow || authentication === 'signed') limiter.chain(shared);
-      made.set(name, limiter);
-      return limiter;
+      const gate = gates.get(name) ?? new Bottleneck(limit === null ? {} : reservoirOf(limit));
+      gates.set(name, gate);
+      return { gate, lane: authentication === 'signed' ? lanes.signed : lanes.many };
     },
     disconnect,
   };
@@ -100,9 +113,9 @@ export function createLimits(options: LimitsOptions) {
 
   return {
     /**
-     * Runs `job` when the limit of the operation has room and, with rising nonces, when no other signed request is under
-     * way. Rejects with a ThrottledError where that takes longer than `waitMs`, and with a NetworkError of reason
-     * `aborted` where the call is withdrawn or the client closed before. The job has not begun then.
+     * Runs `job` when the limit of the operation and its lane have room. Rejects with a ThrottledError where that takes
+     * longer than `waitMs`, and with a NetworkError of reason `aborted` where the call is withdrawn or the client closed
+     * before. The job has not begun then.
      */
     run<T>(
       operation: Operation,
@@ -114,7 +127,7 @@ export function createLimits(options: LimitsOptions) {
         if (refused !== null) return reject(refused);
         const isTimer = operation.name === syncKillSwitch.name;
         const limit = (isTimer ? budget : undefined) ?? operation.limit;
-        const limiter = limiters.of(operation, limit);
+        const { gate, lane } = limiters.of(operation, limit);
         const leave = (): boolean => {
           cancelWait();
           ignore();
@@ -127,12 +140,22 @@ export function createLimits(options: LimitsOptions) {
         const ignore = onAbort(signal, () => refuse(withdrawn(signal, false) ?? late()));
         const cancelWait = clock.after(waitMs, () => refuse(late()));
         waiting.add(refuse);
-        const begin = async () => {
-          if (leave()) await job().then(resolve, reject);
-          // Whoever has given up meanwhile sends nothing.
-          else if (limit !== null) await limiter.incrementReservoir(1);
+        const priority = isTimer ? 0 : 5;
+        const enter = () =>
+          new Promise<boolean>((entered) => {
+            const begin = async () => {
+              const begins = leave();
+              entered(begins);
+              if (begins) await job().then(resolve, reject);
+            };
+            lane.schedule({ priority }, begin).catch(refuse);
+          });
+        const pass = async () => {
+          // Whoever has given up meanwhile sends nothing, and gives its token back.
+          const begun = waiting.has(refuse) && (await enter());
+          if (!begun && limit !== null) await gate.incrementReservoir(1);
         };
-        limiter.schedule({ priority: isTimer ? 0 : 5 }, begin).catch(refuse);
+        gate.schedule({ priority }, pass).catch(refuse);
       });
     },
     close(): void {

@@ -1,9 +1,16 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { createLimits, type LimitsOptions } from '../../src/exchange/limits.ts';
-import { OPERATIONS, type Operation, ping, syncKillSwitch } from '../../src/exchange/operations.ts';
+import {
+  OPERATIONS,
+  type Operation,
+  type OperationName,
+  ping,
+  syncKillSwitch,
+} from '../../src/exchange/operations.ts';
+import type { NonceMode } from '../../src/exchange/sign.ts';
 import { errorOf, openClient } from './open.ts';
-import { CODES, TIMER } from './samples.ts';
+import { CODES, sampleOf, TIMER } from './samples.ts';
 import { serveHttp, serveReply, serveSilence } from './servers.ts';
 
 afterEach(() => void vi.useRealTimers());
@@ -69,28 +76,49 @@ test('no sliding window sees more than the limit, and half of it may go at once'
   const run = open({ budget: { requests: 4, windowMs: 1_000 } });
   const atMs: number[] = [];
   const job = async () => void atMs.push(performance.now());
-  await Promise.all(Array.from({ length: 8 }, () => run(syncKillSwitch, job, 20_000)));
+  await Promise.all(Array.from({ length: 6 }, () => run(syncKillSwitch, job, 20_000)));
   const begunMs = atMs[0] ?? 0;
   expect(atMs.filter((ms) => ms < begunMs + 100)).toHaveLength(2);
   for (const startMs of atMs)
     expect(atMs.filter((ms) => ms >= startMs && ms < startMs + 1_000).length).toBeLessThanOrEqual(4);
 });
 
-test('in a nonce window as many calls are under way as there are connections, of all operations together', async () => {
-  let underWay = 0;
-  let most = 0;
-  const server = await serveHttp((request, response) => {
-    underWay += 1;
-    most = Math.max(most, underWay);
-    setTimeout(() => {
-      underWay -= 1;
-      response.end(request.method === 'GET' ? '["pong"]' : replyTo(request.url));
-    }, 50);
-  });
-  const client = openClient(server.base, { nonce: 'window', connections: 3 });
-  await Promise.all([0, 1].flatMap(() => [client.syncKillSwitch(ARM), client.myCodes(), client.ping()]));
-  expect(most).toBe(3);
+test('calls that wait behind a slow one of another operation gather nothing that they could all use at once', async () => {
+  const run = open({ nonce: 'increasing', budget: { requests: 8, windowMs: 1_000 } });
+  const slow = run(OPERATIONS.withdrawPay, () => new Promise((resolve) => setTimeout(resolve, 2_000)));
+  const late = Array.from({ length: 4 }, () => errorOf(run(syncKillSwitch, async () => expect.fail(), 100)));
+  const atMs: number[] = [];
+  const job = async () => void atMs.push(performance.now());
+  await Promise.all([slow, ...late, ...Array.from({ length: 12 }, () => run(syncKillSwitch, job, 20_000))]);
+  for (const startMs of atMs)
+    expect(atMs.filter((ms) => ms >= startMs && ms < startMs + 1_000).length).toBeLessThanOrEqual(8);
 });
+
+/** Those that are not signed go beside the signed ones where nonces rise. */
+const TOGETHER: readonly [NonceMode, ...OperationName[]][] = [
+  ['window', 'syncKillSwitch', 'myCodes', 'ping'],
+  ['increasing', 'miningPool', 'orderHistory', 'ping'],
+];
+
+test.each(TOGETHER)(
+  'with nonces of mode %s as many calls are under way as there are connections',
+  async (nonce, ...names) => {
+    let underWay = 0;
+    let most = 0;
+    const samples = names.map(sampleOf);
+    const server = await serveHttp(({ url }, response) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      setTimeout(() => {
+        underWay -= 1;
+        response.end(JSON.stringify(samples.find(({ path }) => path === url)?.reply));
+      }, 50);
+    });
+    const client = openClient(server.base, { nonce, connections: 3 });
+    await Promise.all([...samples, ...samples].map(({ call }) => call(client)));
+    expect(most).toBe(3);
+  },
+);
 
 test('whoever has no turn in half of its time is not sent, and takes no turn from the others', async () => {
   const server = await serveReply(TIMER);
