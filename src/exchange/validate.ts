@@ -93,28 +93,33 @@ export function checkNames(of: string, asked: string, given: unknown, names: rea
   throw new ArgumentError(unknown, `${sentence}; allowed: ${names.join(', ')}${didYouMean(unknown, names)}`);
 }
 
+export interface Shape extends TSchema {
+  readonly properties: Readonly<Record<string, TSchema & { readonly description?: string }>>;
+}
+
 /**
- * Holds a request against the schema of its operation and gives back a copy, so that what was checked is what is sent.
- * An argument of the value undefined counts as left out. Throws an ArgumentError for the first breach.
+ * Holds an object against a schema whose properties say in their description what is allowed, and gives back a copy. A
+ * property of the value undefined counts as left out. Throws an ArgumentError for the first breach.
  */
-export function checkArguments<Request>(operation: OperationName, given: Request): Request {
-  const schema = ARGUMENTS[operation] as TSchema & {
-    readonly properties: Readonly<Record<string, { readonly description: string }>>;
-  };
+export function checkShape(of: string, asked: string, given: unknown, schema: Shape) {
   const names = Object.keys(schema.properties);
-  checkNames(operation, 'request', given, names);
+  checkNames(of, asked, given, names);
   const entries = Object.entries(given as object).filter(([, value]) => value !== undefined);
   const own = entries.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]);
   const copy: Record<string, unknown> = Object.fromEntries(own);
   const check = ajv.compile(schema);
-  if (check(copy)) {
-    RULES[operation]?.(copy as never);
-    return copy as Request;
-  }
+  if (check(copy)) return copy;
   const error = firstError(check);
   const { argument, name, value } = placeOf(copy, error);
   const { description = names.join(', ') } = schema.properties[argument] ?? {};
   throw breach(name, value, `${description}${hintFor(argument, value, error)}`);
+}
+
+/** Holds a request against what its operation takes and gives back a copy, so that what was checked is what is sent. */
+export function checkArguments<Request>(operation: OperationName, given: Request): Request {
+  const copy = checkShape(operation, 'request', given, ARGUMENTS[operation] as TSchema as Shape);
+  RULES[operation]?.(copy as never);
+  return copy as Request;
 }
 
 /** A copy of a body that the caller alone makes up. Throws an ArgumentError where it is no JSON object. */

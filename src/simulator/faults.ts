@@ -22,7 +22,7 @@ export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
   return Type.Integer({ minimum, maximum, description: `a whole number ${range}` });
 }
 
-const OPERATION_NAMES = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
+export const OPERATION_NAMES = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
 const MATCH = `an object with operation (${OPERATION_NAMES.join(', ')}), market and/or key as strings`;
 
 /** Which requests a fault hits, how often and how long. */

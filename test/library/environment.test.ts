@@ -54,12 +54,31 @@ test('a client that was disposed of makes no calls, and its time holds for calls
   expect(() => createClientFromEnvironment(env, { timeoutMs: 0 })).toThrow('timeoutMs is 0');
 });
 
+const LIMIT = { requests: 1, windowMs: 1_000 };
+const ORDER = { market: 'BTC_USDT', type: 'spot', side: 'buy', amount: '0.5', price: '50000' };
+
 test.each([
   [{ tme: 'manual' }, 'startExchange has no argument "tme"; allowed: clock, listen, exchange, orders'],
   [{ time: 'manul' }, 'time is "manul"; allowed: running, manual'],
   [{ exchange: { profle: 'live' } }, 'did you mean profile?'],
   [{ exchange: { profile: 'life' } }, 'profile is "life"; allowed: documented, live'],
   [{ listen: '127.0.0.1:0' }, 'listen is "127.0.0.1:0"; allowed: an object with host, port'],
+  [{ listen: { host: '127.0.0.1' } }, 'listen[port] is missing; allowed: an object with host, port'],
+  [{ exchange: { limits: { killswitch: LIMIT } } }, /^limits has no .*; did you mean kill-switch\?$/],
+  [{ exchange: { limits: { ping: { ...LIMIT, requests: 0 } } } }, 'limits[ping][requests] is 0; allowed: by'],
+  [{ exchange: { startTimeRounding: 'up' } }, 'startTimeRounding is "up"; allowed: floor, round, ceil'],
+  [{ exchange: { markets: 'BTC_USDT' } }, 'markets is "BTC_USDT"; allowed: a list of names, or any'],
+  [{ exchange: { balances: { main: { USDT: 5 } } } }, 'balances[main][USDT] is 5; allowed: by account and'],
+  [{ exchange: { keys: [{ key: 'a' }] } }, 'keys[0][secret] is missing; allowed: a list of objects with key'],
+  [{ exchange: { terms: { A_B: { price: '0' } } } }, 'terms[A_B][price] is "0"; allowed: by market price'],
+  [
+    { orders: [{ ...ORDER, side: 'bye' }] },
+    'orders: order 1: side is "bye"; allowed: buy, sell; did you mean',
+  ],
+  [
+    { orders: [ORDER], exchange: { markets: ['ETH_USDT'] } },
+    'orders: order 1: market is "BTC_USDT"; expected',
+  ],
 ])('no exchange is started with %j', async (options, message) => {
   await expect(startExchange(options as never)).rejects.toThrow(message);
 });
