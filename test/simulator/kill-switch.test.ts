@@ -11,6 +11,8 @@ test.each<[Profile, unknown, unknown]>([
   ['live', null, null],
   ['live', undefined, null],
   ['live', ['futures'], ['futures']],
+  // The document bounds the length of no list.
+  ['documented', ['spot', 'spot', 'margin', 'spot'], ['spot', 'spot', 'margin', 'spot']],
   // As a library sends it that means all.
   ['live', [], null],
 ])('profile %s answers types %j with %j', (profile, types, answered) => {

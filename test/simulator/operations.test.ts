@@ -285,7 +285,7 @@ timer    | {"timeout":"5.5"}                           | 422 30 | timeout: The t
 timer    | {"timeout":"600.00000000000001"}            | 422 30 | timeout: The timeout should be a whole number of seconds.
 timer    | {"timeout":"null"}                          | 422 30 | timeout: The timeout must be a numeric string or null: "null" in quotes is a string.
 timer    | {"types":"spot"}                            | 422 30 | types: The types must be an array or null.
-timer    | {"types":[]}                                | 422 30 | types: The types should have from 1 to 3 items, or be null for all order types.
+timer    | {"types":[]}                                | 422 30 | types: The types should have at least one item, or be null for all order types.
 timer    | {"market":"nope","timeout":"4"}             | 422 30 | market: Market is not available. / timeout: The timeout should be at least 5.
 `;
 
