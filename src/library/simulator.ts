@@ -35,7 +35,7 @@ const listOf = (required: TProperties, optional: TProperties = {}) => {
 const byName = (value: TSchema, description: string) => Type.Record(Type.String(), value, { description });
 const TERMS = { price, minAmount: decimal, minTotal: decimal, feeRate: decimal };
 const LIMITS = Object.fromEntries(
-  OPERATION_NAMES.map((name) => [name, Type.Object({ requests: whole(1), windowMs: whole(1) })]),
+  OPERATION_NAMES.map((name) => [name, Type.Object({ requests: whole(0), windowMs: whole(1) })]),
 );
 
 /** The types have each option named here. */
@@ -47,7 +47,7 @@ const EXCHANGE = Type.Object({
   startTimeRounding: oneOf(['floor', 'round', 'ceil'] satisfies Rounding[]),
   cancellationDelayMs: whole(0),
   limits: Type.Partial(Type.Object(LIMITS), {
-    description: 'by operation an object with requests and windowMs, whole numbers of at least 1',
+    description: 'by operation an object with requests and windowMs, whole numbers of at least 0 and 1',
   }),
   checkSignatures: flag,
   eventCapacity: whole(1),

@@ -65,7 +65,10 @@ test.each([
   [{ listen: '127.0.0.1:0' }, 'listen is "127.0.0.1:0"; allowed: an object with host, port'],
   [{ listen: { host: '127.0.0.1' } }, 'listen[port] is missing; allowed: an object with host, port'],
   [{ exchange: { limits: { killswitch: LIMIT } } }, /^limits has no .*; did you mean kill-switch\?$/],
-  [{ exchange: { limits: { ping: { ...LIMIT, requests: 0 } } } }, 'limits[ping][requests] is 0; allowed: by'],
+  [
+    { exchange: { limits: { ping: { ...LIMIT, requests: -1 } } } },
+    'limits[ping][requests] is -1; allowed: by',
+  ],
   [{ exchange: { startTimeRounding: 'up' } }, 'startTimeRounding is "up"; allowed: floor, round, ceil'],
   [{ exchange: { markets: 'BTC_USDT' } }, 'markets is "BTC_USDT"; allowed: a list of names, or any'],
   [{ exchange: { balances: { main: { USDT: 5 } } } }, 'balances[main][USDT] is 5; allowed: by account and'],
