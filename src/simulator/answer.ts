@@ -25,6 +25,8 @@ export interface Refusal {
   readonly errors: Errors;
   /** `json`: an error object. `html`: a page of the gateway before the exchange. `empty`: no body. */
   readonly form: 'json' | 'html' | 'empty';
+  /** The methods that are, where another one was asked with. */
+  readonly allow?: string;
 }
 
 export function done(value: unknown, status = 200): Answer {
@@ -50,11 +52,12 @@ export function jsonReply(status: number, value: unknown): Reply {
 /** Puts an answer into the shape of the API document, which has another one for the errors of public operations. */
 export function renderAnswer(answer: Answer, audience: 'public' | 'private'): Reply {
   if (answer.kind === 'done') return jsonReply(answer.status, answer.value);
-  const { status, code, message, errors, form } = answer;
+  const { status, code, message, errors, form, allow } = answer;
   if (form === 'empty') return { status, headers: {}, body: '' };
   if (form === 'html') return gatewayPage(status, message);
   const error = { code, message, errors };
-  return jsonReply(status, audience === 'public' ? { success: false, message, params: [] } : error);
+  const reply = jsonReply(status, audience === 'public' ? { success: false, message, params: [] } : error);
+  return allow === undefined ? reply : { ...reply, headers: { ...reply.headers, allow } };
 }
 
 /** One line that says why a request was refused, for the event log. */

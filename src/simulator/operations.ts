@@ -109,7 +109,8 @@ export function createAnswerer(state: ExchangeState) {
   function decide(operation: Operation, request: ExchangeRequest, { isPretended, ...how }: How): Answer {
     const { method, name, run } = operation;
     const { nowMs } = how;
-    if (request.method !== method) return refuse(405, 0, `Method not allowed. Allowed: ${method}.`);
+    if (request.method !== method)
+      return { ...refuse(405, 0, `Method not allowed. Allowed: ${method}.`), allow: method };
     const bytes = bytesOf(request);
     if (bytes.length > MAX_BODY_BYTES)
       return refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`);

@@ -8,6 +8,7 @@ import { createJournal } from './event-log.ts';
 import { createExchangeClock, type ExchangeClock } from './exchange-clock.ts';
 import { createFaultPlan, type Fault } from './faults.ts';
 import type { OrderRequest } from './holdings.ts';
+import { MAX_BODY_BYTES } from './operations.ts';
 import { createSimulatedExchange, type SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeOptions } from './state.ts';
 import { createTraffic, type RequestBody } from './traffic.ts';
@@ -45,6 +46,8 @@ export interface SimulatedServer extends Tools {
 const KEEP_ALIVE_MS = 75_000;
 
 const CONTROL_BODY_BYTES = 8 * 1024 * 1024;
+/** The payload is a header, too, and a third longer than the body. */
+const HEADER_BYTES = 2 * MAX_BODY_BYTES;
 const REQUESTS_KEPT = 10_000;
 
 /** A control endpoint refused what the options give to it. */
@@ -180,9 +183,11 @@ function createApp(serveExchange: RequestListener): FastifyInstance {
         else serveExchange(request, response);
       };
       // What Node itself would refuse gets an answer of the exchange, too.
-      const server = createServer({ requireHostHeader: false }, serve);
+      const server = createServer({ requireHostHeader: false, maxHeaderSize: HEADER_BYTES }, serve);
       server.on('checkExpectation', serve);
-      server.on('connect', (_request, socket) => endWith(socket, '405 Method Not Allowed'));
+      server.on('connect', (_request, socket) =>
+        endWith(socket, '405 Method Not Allowed', 'allow: GET, POST\r\n'),
+      );
       server.keepAliveTimeout = KEEP_ALIVE_MS;
       return server;
     },
@@ -198,11 +203,11 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   endWith(socket, isTooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request');
 }
 
-function endWith(socket: Duplex, status: string): void {
+function endWith(socket: Duplex, status: string, header = ''): void {
   socket.on('error', () => socket.destroy());
   const body = JSON.stringify({ code: 0, message: `${status.slice(4)}.`, errors: {} });
   const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\n`;
-  socket.end(`${head}content-length: ${body.length}\r\n\r\n${body}`);
+  socket.end(`${head}${header}content-length: ${body.length}\r\n\r\n${body}`);
 }
 
 function urlOf(server: Server): string {

@@ -21,8 +21,9 @@ const LAST = 'host: x\r\nconnection: close\r\n\r\n';
 test.each([
   ['no Host', `${GET_PING}connection: close\r\n\r\n`, 200, '["pong"]'],
   ['an expectation of its own', `${GET_PING}expect: much\r\n${LAST}`, 200, '["pong"]'],
-  ['no way through', `CONNECT x:1 HTTP/1.1\r\n${LAST}`, 405, '"message":"Method Not Allowed."'],
-  ['too large headers', `${GET_PING}x: ${'x'.repeat(20_000)}\r\n${LAST}`, 431, 'Header Fields Too Large."'],
+  ['no way through', `CONNECT x:1 HTTP/1.1\r\n${LAST}`, 405, 'allow: GET, POST\r\n'],
+  ['a method of other operations', `PUT ${PATHS.codes} HTTP/1.1\r\n${LAST}`, 405, 'allow: POST\r\n'],
+  ['too large headers', `${GET_PING}x: ${'x'.repeat(140_000)}\r\n${LAST}`, 431, 'Header Fields Too Large."'],
   ['no form', 'nonsense\r\n\r\n', 400, '{"code":0,"message":"Bad Request.","errors":{}}'],
 ])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
   const answered = await sendBytes(server().url, bytes, false);
@@ -31,6 +32,11 @@ test.each([
 });
 
 const sized = (head: string, body: string) => `${head}content-length: ${body.length}\r\n\r\n${body}`;
+
+test('the payload of a body of 64 KiB, which is a header too, is taken', async () => {
+  const long = signed({ account: 'x'.repeat(65_000) }, { path: PATHS.hashrate });
+  expect((await send(server().url, long)).status).toBe(200);
+});
 
 /** Of an order that would be filled. */
 test.each<[string, (head: string, body: string) => string]>([
