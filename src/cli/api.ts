@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
 import { listProblems } from '../config/problem.ts';
-import { readAccessTokenFile } from '../config/secrets.ts';
+import { findSecrets, readAccessTokenFile } from '../config/secrets.ts';
 import { checkLayer, DEFAULTS, mergeLayers } from '../config/validate.ts';
 import { type CallOptions, type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
@@ -218,8 +218,11 @@ async function findAccess(authentication: Operation['authentication'], flags: Fl
   const base = valid(label, checkBaseUrl(text, allowPlainHttp));
   const credentials = authentication === 'signed' ? readCredentials(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : '';
-  const secrets = [credentials.key, credentials.secret, token];
-  return { base, allowPlainHttp, nonce, credentials: () => credentials, accessToken: () => token, secrets };
+  // Also where the request shows no key: the exchange may know it, and repeat it.
+  const { apiKey, apiSecret } = findSecrets(env, { demo: false });
+  const secrets = [apiKey, apiSecret].flatMap((found) => found?.reveal() ?? []).concat(token);
+  const revealing = { credentials: () => credentials, accessToken: () => token, hidden: () => secrets };
+  return { base, allowPlainHttp, nonce, secrets, ...revealing };
 }
 
 function readToken(file: string | undefined): string {

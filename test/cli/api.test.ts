@@ -226,10 +226,18 @@ describe('api tells failures apart', () => {
   const order = { ...FILLED, client_order_id: ORDER.clientOrderId, side: KEY, stp: SECRET };
   const hidden = { side: '[redacted]', stp: '[redacted]' };
   const echo = [KEY, { [SECRET]: 1 }];
+  const quota = { message: 'HTTP 200: [redacted]!', params: ['[redacted]'] };
   it.each<[number, readonly string[], object, object]>([
     [0, ['myCodes'], { ...CODES, echo }, { echo: ['[redacted]', { '[redacted]': 1 }] }],
     [0, ['orderHistory'], { echo: `Bearer ${TOKEN}` }, { echo: 'Bearer [redacted]' }],
     [70, withOrder(ORDER, '--yes', '--json'), order, { error: { order: hidden } }],
+    // Its request holds no key, and its exchange knows the one of others.
+    [
+      64,
+      ['miningPool', '--json'],
+      { success: false, message: `${KEY}!`, params: [SECRET] },
+      { error: quota },
+    ],
   ])('%i for %j, whose reply repeats a secret that is not printed', async (code, args, json, printed) => {
     const { address } = await daemonAt({ tcp: true }, () => ({ json }));
     const flags = args[0] === 'orderHistory' ? ['--access-token-file', fileWith(TOKEN)] : [];
