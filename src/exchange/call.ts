@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import type { Redact } from '../util/text.ts';
+import { isRecord, type Redact } from '../util/text.ts';
 import type { Failure, Reply } from './classify.ts';
 import * as errors from './errors.ts';
 import type { Access, ExchangeOptions } from './exchange.ts';
@@ -52,8 +52,24 @@ export function checkTimeout(timeoutMs: number): number {
   throw breach('timeoutMs', timeoutMs, `milliseconds greater than 0, at most ${LONGEST_MS}`);
 }
 
+/** Of what may be left out. In the wrong place it may be a secret, which no message shows. */
+function checkKind(name: string, value: unknown, kind: 'function' | 'string', allowed: string): void {
+  const isAsync = value instanceof Function && value.constructor.name === 'AsyncFunction';
+  if (value === undefined || (typeof value === kind && !isAsync)) return;
+  const found = isAsync ? 'an async function' : `of type ${typeof value}`;
+  throw new errors.ArgumentError(name, `${name} is ${found}; allowed: ${allowed}`);
+}
+
+interface CheckedOptions extends ExchangeOptions {
+  readonly budget?: Limit | undefined;
+  readonly accessToken?: unknown;
+}
+
 /** Throws an ArgumentError where a client could not keep to them. `createAccess` checks the base addresses themselves. */
-export function checkOptions(options: ExchangeOptions & { readonly budget?: Limit | undefined }): void {
+export function checkOptions(options: CheckedOptions): void {
+  checkKind('credentials', options.credentials, 'function', 'a function that gives { key, secret } at once');
+  checkKind('accessToken', options.accessToken, 'function', 'a function that gives a text at once');
+  checkKind('ca', options.ca, 'string', 'certificates in PEM form as a text');
   const { bases, userAgent = '', nonce, connections = 1, budget = syncKillSwitch.limit } = options;
   if (!Array.isArray(bases) || bases.length === 0)
     throw breach('bases', bases, 'a list of one base address or more');
@@ -64,9 +80,11 @@ export function checkOptions(options: ExchangeOptions & { readonly budget?: Limi
   if (!(Number.isInteger(connections) && connections > 0))
     throw breach('connections', connections, 'whole numbers from 1 on');
   // Half of the budget goes at once: of a single request there is no half.
-  if (budget.requests >= 2 && budget.requests <= requests * Math.min(1, budget.windowMs / windowMs)) return;
-  const most = `not more than ${requests} in ${windowMs / 1000} s`;
-  throw breach('budget', budget, `requests from 2 on in windowMs, ${most}`);
+  const isFit = ({ requests: given, windowMs: within }: Limit) =>
+    given >= 2 && given <= requests * Math.min(1, within / windowMs);
+  if (isRecord(budget) && isFit(budget)) return;
+  const allowed = `requests from 2 on in windowMs, not more than ${requests} in ${windowMs / 1000} s`;
+  throw breach('budget', budget, allowed);
 }
 
 /**

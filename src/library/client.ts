@@ -7,7 +7,7 @@ import { createSystemClock } from '../clock.ts';
 import { type Environment, readSecrets, revealCredentials } from '../config/secrets.ts';
 import { type Client, createClient as create, type ClientOptions as Options } from '../exchange/client.ts';
 import { ArgumentError } from '../exchange/errors.ts';
-import { checkNames } from '../exchange/validate.ts';
+import { breach, checkNames } from '../exchange/validate.ts';
 
 export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transport'> {
   /** Default `increasing`: each request waits for the one before it. `window`: many at a time. */
@@ -46,6 +46,8 @@ export function createClient(options: ClientOptions): Client {
   });
 }
 
+const BASE = 'KILLSWITCHD_BASE_URL';
+
 /**
  * A client by the environment that the daemon and its commands read: `KILLSWITCHD_BASE_URL`, and key and secret in
  * `KILLSWITCHD_API_KEY` and `KILLSWITCHD_API_SECRET` or in the files that these names with `_FILE` say. Files are read
@@ -53,17 +55,22 @@ export function createClient(options: ClientOptions): Client {
  * ArgumentError that names what is missing or wrong, and shows no secret.
  */
 export function createClientFromEnvironment(env: Environment, options: Partial<ClientOptions> = {}): Client {
-  const base = env['KILLSWITCHD_BASE_URL'];
+  const base = env[BASE];
   const bases = options.bases ?? (base === undefined ? [] : [base]);
-  const missing = 'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]';
-  if (bases.length === 0) throw new ArgumentError('KILLSWITCHD_BASE_URL', missing);
+  if (bases.length === 0) throw breach(BASE, undefined, 'https://HOST[:PORT]');
   const credentials = () => {
     const read = readSecrets(env, { demo: false });
     if (read.kind === 'invalid') throw new ArgumentError('env', read.problems.join('; '));
     return revealCredentials(read.secrets);
   };
   if (options.credentials === undefined) credentials();
-  return createClient({ credentials, ...options, bases });
+  try {
+    return createClient({ credentials, ...options, bases });
+  } catch (error) {
+    const isFromHere =
+      options.bases === undefined && error instanceof ArgumentError && error.argument === 'bases';
+    throw isFromHere ? new ArgumentError(BASE, `${BASE}: ${error.message}`) : error;
+  }
 }
 
 export { createSystemClock } from '../clock.ts';

@@ -132,6 +132,14 @@ test.each<[Partial<ClientOptions>, string]>([
   [budget(10_001), PART],
   // Half of it would go at once.
   [budget(60_000, 60_000), PART],
+  [{ budget: null as never }, `budget is null; ${PART}`],
+  [{ credentials: 'hunter22' as never }, 'credentials is of type string; allowed: a function'],
+  [
+    { credentials: (async () => ({})) as never },
+    'credentials is an async function; allowed: a function that',
+  ],
+  [{ accessToken: 'hunter22' as never }, 'accessToken is of type string; allowed: a function'],
+  [{ ca: [] as never }, 'ca is of type object; allowed: certificates in PEM form as a text'],
   [{ connections: 0 }, 'connections is 0; allowed: whole numbers from 1 on'],
   [{ connections: 1.5 }, 'connections is 1.5'],
   [{ nonce: 'Window' as 'window' }, 'nonce is "Window"; allowed: increasing, window'],

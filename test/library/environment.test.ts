@@ -34,6 +34,10 @@ test('a client takes base address, key and secret from the environment, and a fi
 test.each([
   [{}, 'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]'],
   [
+    { KILLSWITCHD_BASE_URL: 'x', KILLSWITCHD_API_KEY: 'key', KILLSWITCHD_API_SECRET: 'secret' },
+    'KILLSWITCHD_BASE_URL: exchange address "x" is not a URL; write https://HOST[:PORT]',
+  ],
+  [
     { KILLSWITCHD_BASE_URL: 'https://exchange.example' },
     'KILLSWITCHD_API_KEY: missing; set KILLSWITCHD_API_KEY_FILE',
   ],
