@@ -25,8 +25,6 @@ export interface Refusal {
   readonly errors: Errors;
   /** `json`: an error object. `html`: a page of the gateway before the exchange. `empty`: no body. */
   readonly form: 'json' | 'html' | 'empty';
-  /** The methods that are, where another one was asked with. */
-  readonly allow?: string;
 }
 
 export function done(value: unknown, status = 200): Answer {
@@ -52,12 +50,11 @@ export function jsonReply(status: number, value: unknown): Reply {
 /** Puts an answer into the shape of the API document, which has another one for the errors of public operations. */
 export function renderAnswer(answer: Answer, audience: 'public' | 'private'): Reply {
   if (answer.kind === 'done') return jsonReply(answer.status, answer.value);
-  const { status, code, message, errors, form, allow } = answer;
+  const { status, code, message, errors, form } = answer;
   if (form === 'empty') return { status, headers: {}, body: '' };
   if (form === 'html') return gatewayPage(status, message);
   const error = { code, message, errors };
-  const reply = jsonReply(status, audience === 'public' ? { success: false, message, params: [] } : error);
-  return allow === undefined ? reply : { ...reply, headers: { ...reply.headers, allow } };
+  return jsonReply(status, audience === 'public' ? { success: false, message, params: [] } : error);
 }
 
 /** One line that says why a request was refused, for the event log. */

@@ -109,8 +109,7 @@ export function createAnswerer(state: ExchangeState) {
   function decide(operation: Operation, request: ExchangeRequest, { isPretended, ...how }: How): Answer {
     const { method, name, run } = operation;
     const { nowMs } = how;
-    if (request.method !== method)
-      return { ...refuse(405, 0, `Method not allowed. Allowed: ${method}.`), allow: method };
+    if (request.method !== method) return refuse(405, 0, `Method not allowed. Allowed: ${method}.`);
     const bytes = bytesOf(request);
     if (bytes.length > MAX_BODY_BYTES)
       return refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`);
@@ -133,7 +132,9 @@ export function createAnswerer(state: ExchangeState) {
       const refused = { ...target, status: answer.status, code: answer.code, why: reasonOf(answer) };
       state.log.append({ kind: 'request-refused', ...refused }, how.nowMs);
     }
-    return renderFor(request, answer);
+    const { headers, ...reply } = renderFor(request, answer);
+    const allow = reply.status === 405 && { allow: operation?.method ?? '' };
+    return { ...reply, headers: { ...headers, ...allow } };
   };
 }
 

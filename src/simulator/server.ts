@@ -46,8 +46,6 @@ export interface SimulatedServer extends Tools {
 const KEEP_ALIVE_MS = 75_000;
 
 const CONTROL_BODY_BYTES = 8 * 1024 * 1024;
-/** The payload is a header, too, and a third longer than the body. */
-const HEADER_BYTES = 2 * MAX_BODY_BYTES;
 const REQUESTS_KEPT = 10_000;
 
 /** A control endpoint refused what the options give to it. */
@@ -182,8 +180,9 @@ function createApp(serveExchange: RequestListener): FastifyInstance {
         if (isControl(request)) control(request, response);
         else serveExchange(request, response);
       };
-      // What Node itself would refuse gets an answer of the exchange, too.
-      const server = createServer({ requireHostHeader: false, maxHeaderSize: HEADER_BYTES }, serve);
+      // What Node itself would refuse gets an answer, too. The payload is a header, a third longer than the body.
+      const accepting = { requireHostHeader: false, maxHeaderSize: 2 * MAX_BODY_BYTES };
+      const server = createServer(accepting, serve);
       server.on('checkExpectation', serve);
       server.on('connect', (_request, socket) =>
         endWith(socket, '405 Method Not Allowed', 'allow: GET, POST\r\n'),
