@@ -210,11 +210,7 @@ function isToBeEndedAgain(state: CoreState, market: MarketState, as: 'delete' | 
 
 function sayPause(state: CoreState, { hold }: MarketState): string {
   const untilMs = hold?.untilAwakeMs ?? null;
-  if (untilMs === null) return '';
-  const atSeconds = Math.floor((state.now.wallMs + untilMs - state.awakeMs) / 1000);
-  const day = [Math.floor(atSeconds / 3600) % 24, Math.floor(atSeconds / 60) % 60, atSeconds % 60];
-  const time = day.map((part) => String(part).padStart(2, '0')).join(':');
-  return `; it is paused until ${time} UTC, and armed again then`;
+  return untilMs === null ? '' : `; it is armed again in ${left(untilMs - state.awakeMs)}`;
 }
 
 /** What is known of the orders of a market whose timer is gone. */
