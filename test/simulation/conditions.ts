@@ -212,7 +212,7 @@ function longestFeltMs(plan: Plan, market: string, fromMs: number, toMs: number)
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export const isQuiet = (...asked: Parameters<typeof longestFeltMs>) => longestFeltMs(...asked) === 0;
 
-/** Of a fault of one address the times at which another one has a fault as well. */
+/** The times at which the fault leaves no address that works: one of two keeps no renewal from succeeding. */
 function partsOf(plan: Plan, fault: Fault): readonly Fault[] {
   if (FAULTS[fault.kind] !== 'base' || plan.bases < 2) return [fault];
   return plan.faults
@@ -229,15 +229,12 @@ function partsOf(plan: Plan, fault: Fault): readonly Fault[] {
 
 /**
  * Can the fault keep renewals of this market from succeeding? Not where it strikes the requests of another one
- * (invariant 12), nor one of two base addresses while the other works.
+ * (invariant 12).
  */
 function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
   if (SLOW.has(kind) && slowMs(plan, market) <= bearableMs(plan, market)) return false;
   // It makes evidence, and the nonces of a window, doubtful for a while. Nothing else that a timer needs goes by it.
   if (kind === 'wall-step') return plan.watched || plan.nonce === 'window';
-  if (FAULTS[kind] === 'base') {
-    return true;
-  }
   if (FAULTS[kind] !== 'requests' || target < 0 || FELT_BY_ALL.has(kind)) return true;
   return plan.markets[target]?.market === market;
 }
