@@ -192,7 +192,8 @@ export function forgetGone(state: CoreState): void {
     const name = market.settings.market;
     state.leftBehind.set(name, market);
     const how = howGone(market, isGone);
-    state.say({ kind: 'removed', market: name, how, firesByWallMs: state.firesBy(market) });
+    const confirmed = isConfirmed(market.belief);
+    state.say({ kind: 'removed', market: name, how, firesByWallMs: state.firesBy(market), confirmed });
   }
   if (gone.size === 0) return;
   state.setMarkets(state.markets.filter((market) => !gone.has(market)));

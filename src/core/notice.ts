@@ -123,12 +123,13 @@ interface OfMarket {
   };
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
-   * or had surely fired. `deleted_late`: it may have fired before the delete. `firesByWallMs`: its orders are cancelled by
-   * then unless somebody renews the timer, Unix milliseconds; null where none may be left.
+   * or had surely fired. `deleted_late`: it may have fired before the delete. `firesByWallMs`: a timer that may be left
+   * fires by then unless somebody renews it, Unix milliseconds; null where none is. `confirmed`: one is left.
    */
   removed: {
     how: 'deleted' | 'deleted_late' | 'kept' | 'handed_off' | 'fired';
     firesByWallMs: number | null;
+    confirmed: boolean;
   };
   /**
    * `mayHaveFired`: the timer may have run out before; then its orders were cancelled. `isFinal`: no renewal without an

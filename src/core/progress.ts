@@ -1,4 +1,4 @@
-import { isOvertaken, straysUntilMs } from './belief.ts';
+import { isConfirmed, isOvertaken, straysUntilMs } from './belief.ts';
 import { howGone } from './commands.ts';
 import type { CommandName, CoreSettings, Progress } from './events.ts';
 import { suspensionOf } from './goal.ts';
@@ -34,7 +34,9 @@ export function progressOfGone(state: CoreState, name: string): Progress | null 
   const how =
     leftMs === null
       ? `has no timer any more${describeGone(market)}`
-      : `keeps its timer: its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
+      : isConfirmed(market.belief)
+        ? `keeps its timer: its orders are cancelled within ${left(leftMs)} unless somebody renews it`
+        : `has no confirmed timer: one that may still run fires within ${left(leftMs)}; else its orders stay`;
   return { market: name, state: 'done', says: `${name} ${how}.` };
 }
 

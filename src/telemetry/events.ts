@@ -65,6 +65,9 @@ const CODES: { readonly [K in Kind]?: (notice: Of<K>) => string } = {
   pinged: (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
 };
 
+const unconfirmed = (when: string) =>
+  `NO TIMER IS CONFIRMED: one that may still run fires by ${when}; else its orders STAY.`;
+
 const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => string } = {
   attempt: (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`,
   renewed: (n, { at }) =>
@@ -117,11 +120,9 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
       ? 'Timers and bots go by other clocks.'
       : `Every bot is checked, and ${n.what === 'stall' ? 'what is due' : 'every guarded timer'} is renewed.`),
   suspended: ({ market, why, firesByWallMs: by, confirmed }, { at }) => {
-    const cancels = (wallMs: number) =>
-      confirmed
-        ? `Its orders are cancelled by ${at(wallMs)}.`
-        : `NO TIMER IS CONFIRMED: one that may still run fires by ${at(wallMs)}; else its orders STAY.`;
-    const fires = by === null ? 'It has no timer: its orders stay.' : cancels(by);
+    const cancels = (when: string) =>
+      confirmed ? `Its orders are cancelled by ${when}.` : unconfirmed(when);
+    const fires = by === null ? 'It has no timer: its orders stay.' : cancels(at(by));
     const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
     return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
   },
@@ -136,8 +137,11 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     const said = touched.map(([what, markets]) => `${what} ${listed(markets)}`).join('; ');
     return `The new configuration is in force${said === '' ? '; its markets are the same' : `: ${said}`}.`;
   },
-  removed: ({ market, how, firesByWallMs: by }, { at }) =>
-    `${market} has left the configuration: ${REMOVED[how]}${by === null ? '' : ` Its orders are cancelled by ${at(by)} unless somebody renews it.`}`,
+  removed: ({ market, how, firesByWallMs: by, confirmed }, { at }) => {
+    const cancels = (when: string) => `Its orders are cancelled by ${when} unless somebody renews it.`;
+    const fires = by === null ? '' : ` ${confirmed ? cancels(at(by)) : unconfirmed(at(by))}`;
+    return `${market} has left the configuration: ${REMOVED[how]}${fires}`;
+  },
   bot: (n, { at }) =>
     `Bot ${n.bot} ${BOT[n.state]}.` +
     (n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`) +

@@ -77,6 +77,16 @@ describe('a market that leaves', () => {
     expect(firesByWallMs).toBeGreaterThan(driver.now().wallMs + 50_000);
   });
 
+  test('is promised no cancellation where its timer was never confirmed', () => {
+    const driver = played({ markets: BOTH, ...KEEP }, 'lost 3');
+    takeOut(driver, KEEP);
+    play(driver, 'live 1');
+    expect(driver.notices('removed')[0]).toMatchObject({ how: 'kept', confirmed: false });
+    expect(progressOfGone(driver.state, 'AAA')?.says).toMatch(
+      /^AAA has no confirmed timer: one that may still run fires within [\d.]+ s; else its orders stay\.$/,
+    );
+  });
+
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
     const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
     driver.reload({ markets: ['BBB', 'DDD'] });

@@ -18,7 +18,7 @@ const tripped = {
 
 const reloads: readonly Notice[] = [
   { kind: 'reloaded', added: [], removed: [market], changed: [] },
-  { kind: 'removed', market, how: 'fired', firesByWallMs: null },
+  { kind: 'removed', market, how: 'fired', firesByWallMs: null, confirmed: false },
 ];
 const leftToFire = { ...overdue, leftToFire: true };
 const tripOf = (why: 'bot_stale' | 'bot_failed'): Notice => ({ ...tripped, why });
