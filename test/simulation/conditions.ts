@@ -117,9 +117,12 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
 
 /**
  * The longest period that a market may be renewed at: its own, or a third of its timeout where the exchange says that it
- * is too much, or where answers that come late leave requests that go one after the other less room.
+ * is too much, or where answers that come late leave requests that go one after the other less room. Of a tight budget the
+ * retries of sick markets take what their deadlines need, until the others have lost half of their time.
  */
 export function longestPeriods(plan: Plan): (market: Timed) => number {
+  const isSick = plan.faults.some(({ kind, target }) => FAULTS[kind] === 'requests' && target >= 0);
+  if (plan.budgetRequests < PLENTY_REQUESTS && isSick) return ({ timeoutMs }) => timeoutMs / 2;
   const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(makesLate));
   return keepsCadence(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
 }

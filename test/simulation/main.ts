@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { CompareOptions } from './compare.ts';
@@ -85,8 +85,11 @@ async function simulate(flags: Flags, out: Say, err: Say): Promise<number> {
     return USAGE;
   }
   if (log) return runOne(`seed ${firstSeed}`, planOf(firstSeed), out, out);
-  const onProgress = (done: number, failing: number) => {
-    if (done % SAYS_EVERY_SEEDS === 0) err(`${done} of ${seeds} seeds, ${failing} failing`);
+  // A long run that is broken off has named what it found.
+  const onProgress = (done: number, failing: readonly Failing[]) => {
+    if (done % SAYS_EVERY_SEEDS !== 0) return;
+    const broken = [failing.length, ...failing.map(({ seed }) => seed)].join(' ');
+    err(`${done} of ${seeds} seeds from ${firstSeed} on, failing: ${broken}`);
   };
   const done = await runSwarm({ firstSeed, seeds, threads, shrinks: true, onProgress });
   const hours = done.simulatedMs / HOUR_MS;
@@ -117,6 +120,7 @@ function describe({ seed, violation, shrunk }: Failing, folder: string, out: Say
   }
   const file = join(folder, `simulate-${seed}.json`);
   const found = `Seed ${seed} broke ${shrunk.violation.invariant}: ${shrunk.violation.text}`;
+  mkdirSync(folder, { recursive: true });
   writeFileSync(file, JSON.stringify({ found, ...shrunk.plan }));
   out(`  shrunk to ${shrunk.plan.faults.length} faults in ${shrunk.runs} runs: ${file}`);
   out(`  replay: npm run simulate -- --plan ${file} --log`);

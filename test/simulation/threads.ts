@@ -32,7 +32,7 @@ export interface SwarmOptions extends Pick<Job, 'shrinks' | 'planted'> {
   readonly firstSeed: number;
   readonly seeds: number;
   readonly threads: number;
-  readonly onProgress?: (seeds: number, failing: number) => void;
+  readonly onProgress?: (seeds: number, failing: readonly Failing[]) => void;
 }
 
 export interface Failing {
@@ -68,7 +68,7 @@ export async function runSwarm({ firstSeed, seeds, threads, planted, shrinks, on
       totals.simulatedMs += report.simulatedMs;
       totals.requests += report.requests;
       if (violation !== null) failing.push({ seed, violation, shrunk });
-      onProgress?.(totals.seeds, failing.length);
+      onProgress?.(totals.seeds, failing);
     }
   }
   try {
