@@ -228,10 +228,11 @@ function fail(state: CoreState, attempt: Attempt, outcome: Failed): void {
   if (!wasOvertaken) {
     market.streak += 1;
     market.lastProblem = outcome.detail;
-    // A gateway may reset each connection that it has answered over: after a broken one comes a new one.
-    market.timedOut =
-      outcome.kind === 'transient' &&
-      (outcome.reason === 'timeout' || (outcome.reason === 'network' && outcome.maybeApplied));
+    // A gateway may reset each connection that it has answered over: after a broken one comes a new one. One that is
+    // full may close each new one: after a broken new one comes one that is open.
+    const broke = outcome.kind === 'transient' && outcome.reason === 'network' && outcome.maybeApplied;
+    const hung = outcome.kind === 'transient' && outcome.reason === 'timeout';
+    market.timedOut = hung || (broke && !market.timedOut);
   }
   state.say({
     kind: 'attempt-failed',

@@ -138,6 +138,18 @@ describe('in a nonce window', () => {
     }
   });
 
+  // One that is at the limit of its connections closes each new one, and answers over those that it has.
+  test('a request whose new connection broke as well goes over one that is open, and then over a new one again', () => {
+    const driver = play(armed({ markets: ['AAA:60'], nonce: 'window' }), 'wait 6.5');
+    driver.settle(driver.takeOne(), { ...LOST, reason: 'network' });
+    for (const fresh of [true, false, true]) {
+      driver.wait(5200);
+      const next = driver.takeOne();
+      expect(next).toMatchObject({ fresh });
+      driver.settle(next, { ...LOST, reason: 'network' });
+    }
+  });
+
   test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
     const markets = ['SICK0:600', ...many(3, 60, 'WELL')];
     const driver = played({ markets, nonce: 'window', connections: 1 }, 'silence 60 SICK0');
