@@ -221,25 +221,26 @@ export function createDialler(options: DiallerOptions) {
   /** The last answer over it was the exchange's own. */
   let isTrusted = false;
   let ready: Socket | null = null;
-  let isOpen = false;
+  /** Null before it is open. */
+  let established: Socket | null = null;
   let expectAnswer = (): void => undefined;
-  const shakesHands = () => address !== null && !isOpen;
+  const shakesHands = () => address !== null && established === null;
   return {
     /** Opens it, and says when it is open; at once where it is. */
     open(opened: (error: ConnectError | null) => void): void {
-      if (isOpen) return opened(null);
+      if (established !== null) return opened(null);
       const end = { host, port: Number(port) || (secure ? 443 : 80) };
       const socket = connectTcp({ ...end, lookup: names.lookup, noDelay: true });
       tcp = socket;
       const succeed = (connected: Socket | TLSSocket) => {
         ready = connected;
-        isOpen = true;
+        established = connected;
         expectAnswer = passInterimOver(connected);
         opened(null);
       };
       // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
       const onError = (error: NodeJS.ErrnoException) => {
-        if (isOpen || tcp !== socket) return;
+        if (established !== null || tcp !== socket) return;
         const isQuery = error.syscall?.startsWith('query') === true;
         opened(new ConnectError(isQuery ? 'dns' : shakesHands() ? 'tls' : 'network', error));
       };
@@ -260,6 +261,8 @@ export function createDialler(options: DiallerOptions) {
       handOver(ready, callback);
       ready = null;
     },
+    /** False also where it was open and has closed. */
+    isOpen: () => established?.destroyed === false,
     /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
     /** An answer came, of the exchange itself or of something before it. Where it was the latter, `reset` says so. */
