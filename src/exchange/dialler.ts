@@ -29,6 +29,10 @@ const TRIES = 3;
 /** An answer for one family waits this long for the other. */
 const OTHER_FAMILY_MS = 50;
 
+/** An address may take twice as long to connect as the last one did, within these bounds, before the next is dialled. */
+const LEAST_CONNECT_MS = 250;
+const MOST_CONNECT_MS = 1000;
+
 /** A place after every time. */
 const LAST_PLACE = 1e15;
 
@@ -40,6 +44,8 @@ function createName() {
     /** The place of addresses among the known ones, the least first; 0 for those that were never dialled. */
     places: new Map<string, number>(),
     lookedUpMs: Number.NEGATIVE_INFINITY,
+    /** How long the last connection took. */
+    connectMs: 0,
     /** The last lookup failed, or no answer came since the last dial or doubt. */
     doubtful: false,
     /** The lookup that is under way; resolves with its error, or null. */
@@ -177,6 +183,16 @@ export function createNames(clock: Clock, forgets = false) {
       name.places.set(address, { answers: -monoMs, silent: monoMs, dead: LAST_PLACE + monoMs }[state]);
       name.doubtful = state !== 'answers';
     },
+    patienceMs: (host: string) =>
+      Math.min(Math.max(LEAST_CONNECT_MS, 2 * (names.get(host)?.connectMs ?? 0)), MOST_CONNECT_MS),
+    /** An address has begun to be dialled; the returned function says that it has connected. */
+    dialling(host: string): () => void {
+      const begunMs = clock.now().monoMs;
+      return () => {
+        const name = names.get(host);
+        if (name !== undefined) name.connectMs = clock.now().monoMs - begunMs;
+      };
+    },
     /** Ends the lookups that are under way. */
     close(): void {
       for (const resolver of resolvers) resolver.cancel();
@@ -230,7 +246,13 @@ export function createDialler(options: DiallerOptions) {
     open(opened: (error: ConnectError | null) => void): void {
       if (established !== null) return opened(null);
       const end = { host, port: Number(port) || (secure ? 443 : 80) };
-      const socket = connectTcp({ ...end, lookup: names.lookup, noDelay: true });
+      const autoSelectFamilyAttemptTimeout = names.patienceMs(host);
+      const socket = connectTcp({
+        ...end,
+        lookup: names.lookup,
+        noDelay: true,
+        autoSelectFamilyAttemptTimeout,
+      });
       tcp = socket;
       const succeed = (connected: Socket | TLSSocket) => {
         ready = connected;
@@ -248,7 +270,12 @@ export function createDialler(options: DiallerOptions) {
       socket.on('error', onError);
       for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
         socket.on(event, (attempted: string) => names.found(host, attempted, 'dead'));
+      let connected = () => undefined as void;
+      socket.on('connectionAttempt', () => {
+        connected = names.dialling(host);
+      });
       socket.once('connect', () => {
+        connected();
         address = socket.remoteAddress ?? '';
         if (!secure) return succeed(socket);
         const secured = startTls(socket, host, options);

@@ -1,4 +1,5 @@
 import { Resolver } from 'node:dns';
+import { Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openExchange } from './open.ts';
 import { createHandClock, serveHttp } from './servers.ts';
@@ -110,4 +111,21 @@ test('a name that does not exist any more keeps its address: an error of the ser
   clock.advance(10_000);
   for (let request = 0; request < 3; request += 1) expect(await sync(FRESH)).toEqual({ kind: 'deleted' });
   expect(seen()).toEqual([4, 0]);
+});
+
+test('an address that is far away is given time to answer before the next one is dialled', async () => {
+  const { sync, clock } = await behindName(FIRST, SECOND);
+  const waits: unknown[] = [];
+  const { connect } = Socket.prototype;
+  const late = vi.spyOn(Socket.prototype, 'connect') as unknown as ReturnType<typeof vi.fn>;
+  late.mockImplementation(function connectLate(this: Socket, ...args) {
+    const [[{ lookup, autoSelectFamilyAttemptTimeout }]] = args;
+    if (lookup !== undefined) {
+      waits.push(autoSelectFamilyAttemptTimeout);
+      this.prependOnceListener('connect', () => clock.advance(waits.length === 1 ? 300 : 5));
+    }
+    return Reflect.apply(connect, this, args);
+  });
+  for (let request = 0; request < 3; request += 1) await sync(FRESH);
+  expect(waits).toEqual([250, 600, 250]);
 });
