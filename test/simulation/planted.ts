@@ -71,7 +71,11 @@ export const PLANTED: readonly PlantedBug[] = [
     ['core/goal', "if (settings.liveness.mode === 'none')", 'if (atLifeMs > 0)'],
   ]),
   bug('a time-out counts as not carried out', 20, 'says within', [
-    ['core/settle', 'outcome.maybeApplied;', "outcome.maybeApplied && outcome.reason !== 'timeout';"],
+    [
+      'core/settle',
+      'return outcome.maybeApplied;',
+      "return outcome.maybeApplied && outcome.reason !== 'timeout';",
+    ],
   ]),
   bug('a confirmation counts for twice the timeout', 1, 'longer than it is', [
     ['core/belief', 'at.lifeMs + leastMs(', 'at.lifeMs + leastMs(2 * '],
