@@ -216,10 +216,11 @@ for (const network of `${IPV4} ::1/128 fc00::/7 fe80::/10`.split(' ')) {
 /** Endings of names that the public DNS does not know: RFC 6761, 6762, 8375, ICANN's `internal`, and Kubernetes' `svc`. */
 const PRIVATE_NAMES = /\.(localhost|local|internal|home\.arpa|lan|svc)$/;
 
-/** The address as http or https has it; null where it is none, or has the port at which nobody listens. */
+/** As http or https has it; null where it is none or several, or has the port at which nobody listens. */
 function readHttp(text: string): URL | null {
   const url = URL.parse(text);
-  return (url?.protocol === 'https:' || url?.protocol === 'http:') && url.port !== '0' ? url : null;
+  const isOne = /^https?:$/.test(url?.protocol ?? '') && /^(\[.*\]|[\w.-]+)$/.test(url?.hostname ?? '');
+  return isOne && url?.port !== '0' ? url : null;
 }
 
 const hasPassword = ({ username, password }: URL) => username !== '' || password !== '';
