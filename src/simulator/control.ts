@@ -67,7 +67,11 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
     const isFit = (name: string) => names.includes(name) && /^\d{1,15}$/.test(query[name] ?? '');
     const odd = Object.keys(query).find((name) => !isFit(name));
     if (odd === undefined) return names.map((name) => Number(query[name] ?? 0));
-    throw new RangeError(`${odd} is ${quote(query[odd])}; allowed: ${names.join(', ')}, a whole number`);
+    throw new RangeError(
+      names.includes(odd)
+        ? `${odd} is ${quote(query[odd])}; expected a whole number`
+        : unknownField(odd, names),
+    );
   };
   app.get<Query>('/simulator/events', async (request, reply) => {
     const [since = 0, waitMs = 0] = numbersOf(request, 'since', 'wait');
@@ -262,9 +266,8 @@ function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: Obj
   const names = Object.keys(properties);
   const unknown = errors.find((one) => one.instancePath === '' && 'additionalProperty' in one.params);
   if (unknown !== undefined && isKnownKind) {
-    const name = String(unknown.params['additionalProperty']);
-    const allowed = own === undefined ? 'allowed' : `allowed for ${quote(given['kind'])}`;
-    return `unknown field ${quote(name)}; ${allowed}: ${names.join(', ')}${didYouMean(name, names)}`;
+    const place = own === undefined ? '' : ` for ${quote(given['kind'])}`;
+    return unknownField(String(unknown.params['additionalProperty']), names, place);
   }
   const wrong = errors.map(
     ({ instancePath, params }) => instancePath.split('/')[1] ?? params['missingProperty'],
@@ -278,6 +281,9 @@ function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: Obj
   const allowed = values === undefined ? `expected ${description}` : `allowed: ${values.join(', ')}`;
   return `${field} is ${found}; ${allowed}${typeof odd === 'string' ? didYouMean(odd, known) : ''}`;
 }
+
+const unknownField = (name: string, names: readonly string[], place = '') =>
+  `unknown field ${quote(name)}; allowed${place}: ${names.join(', ')}${didYouMean(name, names)}`;
 
 const quote = (value: unknown) => (value === undefined ? 'missing' : JSON.stringify(value).slice(0, 200));
 
