@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
 import { type Load, loadConfig } from '../config/load.ts';
+import { findModeFlaw } from '../config/meaning.ts';
 import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
 import { offer } from './flags.ts';
 
@@ -18,7 +19,8 @@ export function addConfigFlags(command: Command): Command {
     const option = new Option(`${flag.name} <${flag.placeholder}>`, `${flag.help} (${variable})`);
     if (list) option.argParser(collect);
     if (flag.key === 'config') option.argParser(takeOnce);
-    command.addOption(offer(option, (node.enum ?? []).map(String)));
+    const fits = (word: string) => flag.key !== 'livenessMode' || findModeFlaw(word, command.name()) === null;
+    command.addOption(offer(option, (node.enum ?? []).map(String).filter(fits)));
   }
   return command;
 }

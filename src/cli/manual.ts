@@ -1,5 +1,6 @@
 import { Argument, type Command } from 'commander';
 import { publishedEnvironmentSchema, SETTINGS } from '../config/environment.ts';
+import { describeAllowed } from '../config/problem.ts';
 import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
 import { type Edge, MEANINGS } from './edge.ts';
@@ -258,7 +259,8 @@ function filePage(): string[] {
 function keysOf(node: SchemaNode, path: readonly string[]): string[] {
   return Object.entries(node.properties ?? {}).flatMap(([key, inner]) => {
     const at = [...path, key];
-    const allowed = inner.enum === undefined ? [] : [`Allowed: ${inner.enum.map(String).join(', ')}.`];
+    const isSection = inner.properties !== undefined || key === '$schema';
+    const allowed = isSection ? [] : [`Allowed: ${describeAllowed(inner)}.`];
     const fallback = inner.default === undefined ? [] : [`Default: ${JSON.stringify(inner.default)}.`];
     return [
       ...entry(at.join('.'), [inner.description ?? '', ...allowed, ...fallback].join(' ')),

@@ -12,7 +12,7 @@ import {
   refuseCadence,
 } from './config.ts';
 import { type Checked, describe, firstOf, ok, type Path, wrong } from './problem.ts';
-import { DEFAULT_BOT, LIVENESS_MODES, type LivenessMode, type Values } from './schema.ts';
+import { DEFAULT_BOT, LIVENESS_MODES, type Values } from './schema.ts';
 import type { Report } from './validate.ts';
 
 /** The commands that keep timers armed. `exec` starts the bot itself. */
@@ -150,9 +150,9 @@ const ADDRESS_IS_MISSING =
 const CONTROL_IS_MISSING =
   'missing with liveness.mode: beat, for that is where beats come in; write control: { listen: ["unix:/run/killswitchd/control.sock"] }, or use --control-listen or KILLSWITCHD_CONTROL_LISTEN';
 
-function findModeFlaw(mode: LivenessMode, command: Command | null): string | null {
+export function findModeFlaw(mode: string, command: string | null): string | null {
   if (command === 'run' && mode === 'process') {
-    const others = LIVENESS_MODES.filter((other) => other !== 'process').join(', ');
+    const others = LIVENESS_MODES.filter((other) => other !== mode).join(', ');
     return `found "process", for which the daemon must start the bot itself; allowed with run: ${others}; or start both with killswitchd exec -- BOT`;
   }
   // It watches the bot itself, or leaves that to the bot's beats.

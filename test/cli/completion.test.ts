@@ -43,6 +43,9 @@ describe('bash completes', () => {
       ['run --log-f', '--log-format'],
       ['run --log-format ', 'auto json journal text'],
       ['run --log-format = j', 'json journal'],
+      ['run --liveness-mode ', 'beat file http none'],
+      ['exec --liveness-mode ', 'beat process'],
+      ['check-config --liveness-mode ', 'beat file http process none'],
       ['log-level d', 'debug'],
       ['api create', 'createStockMarketOrder createNewAddress'],
       ['exchange --profile l', 'live'],
@@ -87,6 +90,8 @@ test('the manual has every command, variable and exit code, and nothing that rof
   const { out: file } = await ask(['man', 'killswitchd.yaml']);
   for (const key of ['exchange.baseUrls', 'markets[].timeoutSeconds', 'liveness.mode'])
     expect(file).toContain(`\\fB${key}\\fR`);
+  expect(file).toContain('Allowed: a whole number from 5 to 600. Default: 60.');
+  expect(file).toContain('Allowed: beat, file, http, process, none.');
 });
 
 test.each([
