@@ -194,8 +194,12 @@ const RUNNERS = 'npm npx pnpm yarn nodemon uv conda timeout flock sudo su runuse
 /** A signal ends a shell, and not what the shell has started. */
 const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(program));
 
-/** Its last line makes way for the bot. */
-const ENDS_WITH_EXEC = /^[ \t]*exec[ \t][^;&|\n]*\s*$/m;
+/** Its last command makes way for the bot; where what stands before fails, it does not end with 0. */
+const ENDS_WITH_EXEC = /(?:^|;|&&|\n)[ \t]*exec[ \t][^;&|\n)]*$/;
+
+/** A script without what only looks like the end of a command: quotes, redirections such as 2>&1, continued lines. */
+const plainly = (script: string) =>
+  script.replace(/\\\n/g, ' ').replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|[<>]&/gs, '_');
 
 /**
  * A program that stays between this process and the bot; null for none, and for a shell that makes way by `exec bot`.
@@ -207,15 +211,19 @@ export function findWrapper(command: readonly string[], path: string | undefined
   if (RUNNERS.includes(name)) return { name, hidesEnd: false };
   const place = args.findIndex((argument) => /^-\w*c$/.test(argument));
   if (isShell(command) && place >= 0) {
-    const script = args[place + 1] ?? '';
-    return /^\s*exec\s[^;&|\n]*$/.test(script) ? null : { name, hidesEnd: /[;&|\n]/.test(script.trim()) };
+    const script = plainly(args[place + 1] ?? '').trim();
+    return ENDS_WITH_EXEC.test(script) ? null : { name, hidesEnd: /[;&|\n]/.test(script) };
   }
   const file = isShell(command)
     ? args.find((argument) => !argument.startsWith('-'))
     : placesOf(program, path).find((one) => isShellScript(one));
   if (file === undefined) return isShell(command) ? { name, hidesEnd: true } : null;
-  const lines = tryOr(() => fs.readFileSync(file, 'utf8'), '').trimEnd();
-  return ENDS_WITH_EXEC.test(lines.slice(lines.lastIndexOf('\n') + 1)) ? null : { name, hidesEnd: true };
+  const lines = tryOr(() => fs.readFileSync(file, 'utf8'), '')
+    .replace(/\\\n/g, ' ')
+    .trimEnd();
+  // Of the last line alone: an apostrophe in a comment before it is no quote.
+  const last = lines.slice(lines.lastIndexOf('\n') + 1);
+  return ENDS_WITH_EXEC.test(plainly(last)) ? null : { name, hidesEnd: true };
 }
 
 function isShellScript(file: string): boolean {

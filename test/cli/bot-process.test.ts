@@ -1,7 +1,10 @@
-import { expect, test } from 'vitest';
-import { type BotProcess, endRest } from '../../src/cli/bot-process.ts';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type BotProcess, endRest, findWrapper } from '../../src/cli/bot-process.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createVirtual } from '../liveness/virtual.ts';
+import { stageFor } from '../process/harness.ts';
 
 /** What the looks at the session of a bot that has ended find, one after the other; after that nothing. */
 async function rest(...found: readonly number[]) {
@@ -28,4 +31,34 @@ test('a bot that forks twice is found where one look, between its two forks, see
   expect(await rest(1, 0, 0, ...still)).toEqual({ leftBehind: true, signals: ['SIGTERM'] });
   expect(await rest(1, 1)).toEqual({ leftBehind: false, signals: [] });
   expect(await rest(...still.slice(2))).toEqual({ leftBehind: false, signals: [] });
+});
+
+describe('a shell', () => {
+  test.for([
+    ['exec bot', null],
+    ['exec bot --flag >> bot.log 2>&1', null],
+    ['cd /app && exec bot', null],
+    ['set -e; . ./env; exec bot "--url=http://host/?a=1&b=2" \'a;b\'', null],
+    ['exec bot \\\n  --flag', null],
+    ['bot >> bot.log 2>&1', false],
+    ["bot --note 'a; b'", false],
+    ['exec bot & wait', true],
+    ['exec bot | tee bot.log', true],
+    ['test -e /app || exec bot', true],
+    ['(cd /app; exec bot) || true', true],
+    ['ready || (cd /app; exec bot)', true],
+    ['exec bot & > bot.log', true],
+  ] as const)(
+    'that runs %j makes way for its bot (null), or its code 0 may not be the one of the bot: %j',
+    ([script, hidesEnd], context) => {
+      const found = hidesEnd === null ? null : expect.objectContaining({ hidesEnd });
+      expect(findWrapper(['sh', '-c', script], '')).toEqual(found);
+      // In a file, what a last line without exec ends with is not looked at.
+      const inFile = hidesEnd === null ? null : expect.objectContaining({ hidesEnd: true });
+      const file = join(stageFor(context).directory, 'start');
+      writeFileSync(file, `#!/bin/sh\n# It's the start.\n${script}\n`, { mode: 0o755 });
+      expect(findWrapper([file], '')).toEqual(inFile);
+      expect(findWrapper(['sh', file], '')).toEqual(inFile);
+    },
+  );
 });

@@ -356,7 +356,7 @@ describe.concurrent('exec with another program before the bot', { timeout: 60_00
   );
 
   test('takes the code 0 of a script that ends with exec for the goodbye of its bot', async (context) => {
-    const bot = script(context, `echo begins >&2\nexec ${IN_SHELL}`);
+    const bot = script(context, `echo begins >&2\nexec \\\n  ${IN_SHELL} 2>&1`);
     const { daemon, exchange } = await begin(context, { bot });
     expect(await endBy(daemon)).toBe(0);
     expect(daemon.logged('process-behind-wrapper')).toEqual([]);
