@@ -90,10 +90,10 @@ async function operate(does: CommandName, markets: readonly string[], flags: Fla
     throw misuse(`found ${markets.length} markets, ${fewer}`);
   const [, danger] = OPERATIONS[does];
   if (danger !== undefined && flags.yes !== true) await confirm(danger, markets, client, edge);
-  const answer = await carryOut(client, `/v1/${does}`, body, edge);
+  const answer = await carryOut(client, `/v1/${does}`, body, flags, edge);
   const progress = readProgress(answer, client.at);
-  if (flags.json === true) edge.out(answer.text.trimEnd());
-  else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
+  if (flags.json !== true && progress.length === 0)
+    edge.out('No market is guarded by this daemon: there was nothing to do.');
   edge.finish(reportProgress(does, progress, flags, edge));
 }
 
@@ -110,8 +110,9 @@ async function confirm(danger: string, markets: readonly string[], client: Contr
   throw misuse('not confirmed with yes; nothing was changed');
 }
 
-/** Sends a command and waits for the answer; a terminal shows for how long already. */
-async function carryOut(client: ControlClient, path: string, body: Body, { screen, clock }: Edge) {
+/** Sends a command and waits for the answer; a terminal shows for how long already, and programs get it as it came. */
+async function carryOut(client: ControlClient, path: string, body: Body, { json }: Flags, edge: Edge) {
+  const { screen, clock } = edge;
   const { waitSeconds = 0 } = body;
   let cancel = () => {};
   const count = (waited: number) => {
@@ -120,13 +121,14 @@ async function carryOut(client: ControlClient, path: string, body: Body, { scree
     cancel = clock.after(1000, () => count(waited + 1));
   };
   count(0);
-  try {
-    // The daemon answers when its wait is over; a little later it is given up.
-    return await client.ask(path, waitSeconds * 1000 + ANSWER_WITHIN_MS, body);
-  } finally {
+  // The daemon answers when its wait is over; a little later it is given up.
+  const asked = client.ask(path, waitSeconds * 1000 + ANSWER_WITHIN_MS, body);
+  const answer = await asked.finally(() => {
     cancel();
     screen?.write(CLEAR_LINE);
-  }
+  });
+  if (json === true && (answer.said ?? answer.error) !== null) edge.out(answer.text.trimEnd());
+  return answer;
 }
 
 /** The markets of a reply; throws what the daemon says where it refused the command as a whole. */
@@ -190,9 +192,8 @@ async function acknowledge(markets: readonly string[], flags: Flags, edge: Edge)
 async function reload(flags: Flags, edge: Edge): Promise<void> {
   const body = bodyOf(flags);
   const client = await connect(flags, edge);
-  const answer = await carryOut(client, '/v1/reload', body, edge);
+  const answer = await carryOut(client, '/v1/reload', body, flags, edge);
   const { said, error } = answer;
-  if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
     const rejected = 'the configuration was not taken over; nothing was changed';
     throw misconfigured([rejected, ...textsOf(error['problems'])].join('\n'));

@@ -76,6 +76,13 @@ describe('a command to the running daemon', () => {
     const refusal = refusalWith(status, name, 'found BTC_USDC; did you mean BTC_USDT?\u001b[2J');
     const says = /^killswitchd arm: .*found BTC_USDC; did you mean BTC_USDT\? \[2J/;
     expect(await order('arm BTC_USDC', refusal)).toMatchObject(failing(code, says));
+    const out = 'json' in refusal ? [JSON.stringify(refusal.json)] : [];
+    expect(await order('arm BTC_USDC --json', refusal)).toMatchObject({ code, out });
+  });
+
+  it.each(['arm --json', 'reload --json'])('%s prints nothing for programs that is no JSON', async (line) => {
+    const reply = { status: 405, text: 'this listener is read-only\n' };
+    expect(await order(line, reply)).toMatchObject({ code: 69, out: [] });
   });
 
   it('says for how long it has waited on a terminal, and leaves no trace of that', async () => {
