@@ -201,22 +201,35 @@ const ENDS_WITH_EXEC = /(?:^|;|&&|\n)[ \t]*exec[ \t][^;&|\n)]*$/;
 const plainly = (script: string) =>
   script.replace(/\\\n/g, ' ').replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|[<>]&/gs, '_');
 
+/** They make way for the program that stands after their options, numbers and variables. */
+const PREFIXES = 'env nice nohup ionice chrt taskset stdbuf'.split(' ');
+/** Options of a shell whose value is the next word. */
+const WITH_VALUE = /^(?:[-+]\w*[oO]|--rcfile|--init-file)$/;
+
+interface Wrapper {
+  readonly name: string;
+  readonly hidesEnd: boolean;
+}
+
 /**
  * A program that stays between this process and the bot; null for none, and for a shell that makes way by `exec bot`.
  * `hidesEnd`: a shell may end with 0 where its bot was killed, as of `bot | tee` and `bot & wait`.
  */
-export function findWrapper(command: readonly string[], path: string | undefined) {
+export function findWrapper(command: readonly string[], path: string | undefined): Wrapper | null {
   const [program = '', ...args] = command;
   const name = basename(program);
   if (RUNNERS.includes(name)) return { name, hidesEnd: false };
-  const place = args.findIndex((argument) => /^-\w*c$/.test(argument));
-  if (isShell(command) && place >= 0) {
-    const script = plainly(args[place + 1] ?? '').trim();
+  const afterPrefix = PREFIXES.includes(name) ? args.findIndex((word) => !/^(?:[-\d]|\w+=)/.test(word)) : -1;
+  if (afterPrefix >= 0) return findWrapper(args.slice(afterPrefix), path);
+  const words = name === 'busybox' ? args.slice(1) : args;
+  const place = words.findIndex((word, at) => !/^[-+]/.test(word) && !WITH_VALUE.test(words[at - 1] ?? ''));
+  const operand = words[place];
+  const isText = words.slice(0, place).some((word) => /^-\w*c/.test(word));
+  if (isShell(command) && operand !== undefined && isText) {
+    const script = plainly(operand).trim();
     return ENDS_WITH_EXEC.test(script) ? null : { name, hidesEnd: /[;&|\n]/.test(script) };
   }
-  const file = isShell(command)
-    ? args.find((argument) => !argument.startsWith('-'))
-    : placesOf(program, path).find((one) => isShellScript(one));
+  const file = isShell(command) ? operand : placesOf(program, path).find((one) => isShellScript(one));
   if (file === undefined) return isShell(command) ? { name, hidesEnd: true } : null;
   const lines = tryOr(() => fs.readFileSync(file, 'utf8'), '')
     .replace(/\\\n/g, ' ')

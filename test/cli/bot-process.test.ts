@@ -61,4 +61,30 @@ describe('a shell', () => {
       expect(findWrapper(['sh', file], '')).toEqual(inFile);
     },
   );
+
+  test.for([
+    ['bash -c', null],
+    ['bash -euo pipefail -c', null],
+    ['busybox sh -c', null],
+    ['env A=1 nice -n 5 bash -c', null],
+    ['bash start.sh -c', true],
+    ['bash --norc start.sh -xc', true],
+    ['env A=1 nice -n 5 ./start.sh', true],
+    ['nohup bash start.sh', true],
+  ] as const)(
+    'started by %j is known by its options, and by no argument of its script',
+    ([words, hidesEnd], context) => {
+      const { directory } = stageFor(context);
+      const file = join(directory, 'start.sh');
+      writeFileSync(file, '#!/bin/sh\nbot | tee bot.log\n', { mode: 0o755 });
+      const command = words.split(' ').map((word) => (word.endsWith('start.sh') ? file : word));
+      const found = hidesEnd === null ? null : expect.objectContaining({ hidesEnd });
+      expect(findWrapper([...command, 'exec bot'], '')).toEqual(found);
+    },
+  );
+
+  test('that is an argument of the bot stands between nothing', () => {
+    expect(findWrapper(['env', 'A=1', 'bot', '--with', 'bash'], '')).toBeNull();
+    expect(findWrapper(['nice', '-n', '5'], '')).toBeNull();
+  });
 });
