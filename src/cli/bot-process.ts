@@ -197,6 +197,9 @@ const isShell = ([program = '']: readonly string[]) => SHELLS.includes(basename(
 /** Its last command makes way for the bot; where what stands before fails, it does not end with 0. */
 const ENDS_WITH_EXEC = /(?:^|;|&&|\n)[ \t]*exec[ \t][^;&|\n)]*$/;
 
+/** As pip and uv begin a program whose Python has a long path, or one with spaces: the rest is Python. */
+const PYTHON_LAUNCHER = /^#!.*\n'''exec' /;
+
 /** A script without what only looks like the end of a command: quotes, redirections such as 2>&1, continued lines. */
 const plainly = (script: string) =>
   script.replace(/\\\n/g, ' ').replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|[<>]&/gs, '_');
@@ -236,7 +239,8 @@ export function findWrapper(command: readonly string[], path: string | undefined
     .trimEnd();
   // Of the last line alone: an apostrophe in a comment before it is no quote.
   const last = lines.slice(lines.lastIndexOf('\n') + 1);
-  return ENDS_WITH_EXEC.test(plainly(last)) ? null : { name, hidesEnd: true };
+  const makesWay = PYTHON_LAUNCHER.test(lines) || ENDS_WITH_EXEC.test(plainly(last));
+  return makesWay ? null : { name, hidesEnd: true };
 }
 
 function isShellScript(file: string): boolean {

@@ -83,6 +83,20 @@ describe('a shell', () => {
     },
   );
 
+  test('that a Python launcher begins with makes way for Python', (context) => {
+    const file = join(stageFor(context).directory, 'bot');
+    // As pip and uv write it where the path of Python is long, has spaces, or is looked up.
+    const lines = [
+      '#!/bin/sh',
+      `'''exec' "/a venv/bin/python" "$0" "$@"`,
+      "' '''",
+      'import sys',
+      'sys.exit(main())',
+    ];
+    writeFileSync(file, lines.join('\n'), { mode: 0o755 });
+    expect(findWrapper([file], '')).toBeNull();
+  });
+
   test('that is an argument of the bot stands between nothing', () => {
     expect(findWrapper(['env', 'A=1', 'bot', '--with', 'bash'], '')).toBeNull();
     expect(findWrapper(['nice', '-n', '5'], '')).toBeNull();
