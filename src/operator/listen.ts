@@ -1,6 +1,6 @@
 import { promises } from 'node:dns';
 import { once } from 'node:events';
-import { chmodSync, linkSync, lstatSync, mkdtempDisposableSync, type Stats, unlinkSync } from 'node:fs';
+import { chmodSync, linkSync, lstatSync, mkdtempSync, rmSync, type Stats, unlinkSync } from 'node:fs';
 import type { Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -138,7 +138,7 @@ export async function placeSocket(
   access: SocketAccess = 'owner',
 ): Promise<() => void> {
   const left = await findLeftover(path);
-  using folder = mkdtempDisposableSync(`${dirname(path)}/.`);
+  using folder = makeFolderBeside(path);
   // The socket belongs to whom its directory belongs.
   const { uid, gid } = lstatSync(folder.path);
   const bound = join(folder.path, 's');
@@ -153,10 +153,16 @@ export async function placeSocket(
   return () => removeOwn(path, own);
 }
 
+/** As `mkdtempDisposableSync`, which wants the current directory to be there: a deployment may have removed it. */
+function makeFolderBeside(file: string) {
+  const path = mkdtempSync(`${dirname(file)}/.`);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
 /** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
 export async function checkSocketPlace(path: string): Promise<void> {
   await findLeftover(path);
-  mkdtempDisposableSync(`${dirname(path)}/.`).remove();
+  using _folder = makeFolderBeside(path);
 }
 
 /** The socket that a daemon which was killed has left at the path, or null where there is nothing. */

@@ -76,6 +76,17 @@ describe('the socket file', () => {
     }
   });
 
+  test('is made also where the current directory was removed, as a deployment does', async () => {
+    const path = join(openFolder(), 'control.sock');
+    const [before, gone] = [process.cwd(), makeFolder()];
+    onTestFinished(() => process.chdir(before));
+    process.chdir(gone);
+    fs.rmdirSync(gone);
+    const control = await startAt(path);
+    expect(fs.lstatSync(path).isSocket()).toBe(true);
+    await control.close();
+  });
+
   test('does not take a path that something else has taken meanwhile', async () => {
     const folder = makeFolder();
     const path = join(folder, 'control.sock');
