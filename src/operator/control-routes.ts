@@ -257,8 +257,7 @@ function setLogLevel(daemon: ControlSources, call: Call): Answer {
 }
 
 async function health(daemon: RouteSources, { query }: Call): Promise<Answer> {
-  const whole = await daemon.shared();
-  const snapshot = query.bot === undefined ? whole : ofBot(whole, query.bot);
+  const snapshot = ofBot(await daemon.shared(), query.bot);
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const { ok, checks } = judgeReady(snapshot, false);
   const reasons = checks.flatMap(({ name, failed }) => (failed === null ? [] : `${name}: ${failed}`));

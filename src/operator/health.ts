@@ -66,12 +66,11 @@ export function isWell({ ready, bases, markets }: Snapshot): boolean {
   return ready && isThrough && markets.every(({ state }) => state !== 'rejected');
 }
 
-const marketsByBot = perSnapshot(({ markets }, _key: 'bot') => Map.groupBy(markets, ({ bot }) => bot));
-
-/** A snapshot of one bot and its markets alone. Throws a `ControlRefusal` where no market names it. */
-export const ofBot = perSnapshot((snapshot, name: string): Snapshot => {
+/** A snapshot of one bot and its markets, the whole one without a name. Throws a `ControlRefusal` for an unknown bot. */
+export const ofBot = perSnapshot((snapshot, name: string | undefined): Snapshot => {
+  if (name === undefined) return snapshot;
   const bots = snapshot.bots.filter(({ bot }) => bot === name);
-  const markets = marketsByBot(snapshot, 'bot').get(name) ?? [];
+  const markets = snapshot.markets.filter(({ bot }) => bot === name);
   if (bots.length === 0) {
     const names = snapshot.bots.map(({ bot }) => bot);
     const allowed = `allowed: ${listed(names)}${didYouMean(name, names)}`;

@@ -90,13 +90,8 @@ function createPages(options: WebOptions) {
   const sources = { ...options, startedAtWallMs: clock.now().wallMs };
   const lastStatus = () => renderStatus(sources, PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
-  const snapshot = shareWhileFresh(clock, sources.snapshot);
   return {
-    live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
-    async ready(bot: string | undefined, withBots: boolean) {
-      const whole = await snapshot();
-      return judgeReady(bot === undefined ? whole : ofBot(whole, bot), withBots);
-    },
+    snapshot: shareWhileFresh(clock, sources.snapshot),
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), true)),
     status: shareWhileFresh(clock, () => renderStatus(sources, Number.POSITIVE_INFINITY)),
@@ -110,19 +105,19 @@ function createPages(options: WebOptions) {
 
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
-  type Judge = (asked: Asked) => Promise<Verdict>;
+  type Judge = (snapshot: Snapshot, asked: Asked) => Verdict;
   const health = (paths: readonly string[], query: Partial<ReturnType<typeof queriedWith>>, judge: Judge) => {
     for (const path of paths) {
       app.get<{ Querystring: Asked }>(path, query, async ({ query }, reply) => {
-        const verdict = await judge(query);
+        const verdict = judge(await pages.snapshot(), query);
         return reply.code(verdict.ok ? 200 : 503).send(describeVerdict(verdict, query.verbose !== undefined));
       });
     }
   };
   // A probe that restarts the daemon must not fail for its query.
-  health(['/livez', '/-/healthy'], {}, () => pages.live());
-  health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), ({ exclude, bot }) =>
-    pages.ready(bot, exclude !== 'bots'),
+  health(['/livez', '/-/healthy'], {}, judgeLive);
+  health(['/readyz', '/-/ready'], queriedWith('verbose', 'exclude', 'bot'), (whole, { exclude, bot }) =>
+    judgeReady(ofBot(whole, bot), exclude !== 'bots'),
   );
   // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
   app.get('/metrics', ({ headers }, reply) => {
