@@ -7,7 +7,7 @@ import { boundsOf } from '../core/promise.ts';
 import { startDaemon } from '../daemon/daemon.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { startSimulatedServer } from '../simulator/server.ts';
-import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
+import { DEMO_KEY } from '../simulator/state.ts';
 import { PACKAGE } from '../version.ts';
 import { exitCodeOf } from './bot-process.ts';
 import { loadFor } from './config-flags.ts';

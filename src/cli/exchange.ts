@@ -8,8 +8,14 @@ import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
 import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
 import { SetupError, type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
-import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
-import { type ApiKey, DEMO_ORDERS, type ExchangeOptions } from '../simulator/state.ts';
+import {
+  type ApiKey,
+  DEFAULT_ACCOUNT,
+  DEMO_KEY,
+  DEMO_ORDERS,
+  DEMO_TOKEN,
+  type ExchangeOptions,
+} from '../simulator/state.ts';
 import { didYouMean, nearestMarket, suggest } from '../util/nearest.ts';
 import { codeOf, isLoopback, listed } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, messageOf, misuse, onStopSignal } from './edge.ts';

@@ -123,12 +123,7 @@ export type {
 export type { MarketTerms } from '../simulator/markets.ts';
 export type { RequestTarget } from '../simulator/operations.ts';
 export { SetupError, type SimulatedServer, type SimulatedServerOptions } from '../simulator/server.ts';
-export {
-  createSimulatedExchange,
-  DEMO_KEY,
-  DEMO_TOKEN,
-  type SimulatedExchange,
-} from '../simulator/simulated-exchange.ts';
+export { createSimulatedExchange, type SimulatedExchange } from '../simulator/simulated-exchange.ts';
 export type {
   AccessToken,
   ApiKey,
@@ -139,4 +134,5 @@ export type {
   RateLimit,
   Rounding,
 } from '../simulator/state.ts';
+export { DEMO_KEY, DEMO_TOKEN } from '../simulator/state.ts';
 export type { JournalledRequest, RequestBody } from '../simulator/traffic.ts';

@@ -12,8 +12,8 @@ import type { EventLog } from './event-log.ts';
 import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault, whole } from './faults.ts';
 import { EXTRAS, OPERATIONS, type Operation } from './operations.ts';
 import type { Tools } from './server.ts';
-import { DEFAULT_ACCOUNT, type SimulatedExchange } from './simulated-exchange.ts';
-import { PERMISSIONS } from './state.ts';
+import type { SimulatedExchange } from './simulated-exchange.ts';
+import { DEFAULT_ACCOUNT, PERMISSIONS } from './state.ts';
 
 interface ControlParts extends Tools {
   readonly clock: Clock;

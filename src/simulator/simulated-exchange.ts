@@ -13,8 +13,6 @@ import {
   type ExchangeState,
 } from './state.ts';
 
-export { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from './state.ts';
-
 export interface SimulatedExchange extends ReturnType<typeof createSimulatedExchange> {}
 
 /**

@@ -5,7 +5,7 @@ import { afterAll } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
-import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
+import { DEMO_KEY } from '../../src/simulator/state.ts';
 import { type DaemonOptions, runDaemon } from './daemon.ts';
 import { type Program, type RunOptions, runProgram, startInTurn } from './program.ts';
 import { connectTo, DEMO, exchangeAt, type RunningExchange } from './simulated-exchange.ts';
