@@ -16,8 +16,6 @@ import { createBreather } from '../util/pace.ts';
 import { BOT, type Kind, type Of, PURPOSE, REMOVED } from './events.ts';
 import { NOTIFY_WHATS } from './notifications.ts';
 
-/** A scrape gives the event loop back after this long, so that no renewal waits for it. */
-const SLICE_MS = 3;
 const PIECE_LINES = 500;
 
 /** A double holds 53 bits exactly; Alertmanager shows the first 48 of its hash, too. */
@@ -468,7 +466,7 @@ function declareExchange(declare: Declare, bases: readonly string[]) {
 
 async function render(registry: Registry, clock: Clock, open: boolean): Promise<Buffer> {
   const pieces: Buffer[] = [];
-  const breathe = createBreather(clock, SLICE_MS);
+  const breathe = createBreather(clock);
   for (const metric of registry.getMetricsAsArray() as unknown as Metric[]) {
     for await (const piece of linesOf(metric, open)) {
       pieces.push(Buffer.from(piece));

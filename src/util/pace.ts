@@ -10,12 +10,12 @@ export function within<T>(clock: Timers, withinMs: number, result: Promise<T>): 
   return Promise.race([result, late.promise]).finally(cancel);
 }
 
-/** Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between steps. */
-export function createBreather(clock: Timers, sliceMs = 4): () => Promise<void> {
+/** Gives the event loop back whenever the work that shares it has held it for 3 ms: renewals wait. Await it between steps. */
+export function createBreather(clock: Timers): () => Promise<void> {
   let sliceStartMs = clock.now().monoMs;
   let pause: Promise<void> | null = null;
   return async () => {
-    if (pause === null && clock.now().monoMs - sliceStartMs < sliceMs) return;
+    if (pause === null && clock.now().monoMs - sliceStartMs < 3) return;
     pause ??= new Promise<void>((resolve) => void clock.after(0, resolve)).then(() => {
       pause = null;
       sliceStartMs = clock.now().monoMs;
