@@ -1,4 +1,4 @@
-import { ORDER_TYPES, type OrderType } from '../core/events.ts';
+import { ORDER_TYPES, type OrderType, type ServerTimer } from '../core/events.ts';
 import { type Decimal, decimal, formatDecimal } from './decimal.ts';
 
 /** A currency at the exchange: what its asset status data says. Amounts are decimal strings. */
@@ -65,12 +65,8 @@ export function chooseNetwork({ ticker, networks, hasDefaultNetwork = true }: As
 export const isOrderType = (value: unknown): value is OrderType => ORDER_TYPES.some((type) => type === value);
 
 /** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
-export interface KillSwitchTimer {
+export interface KillSwitchTimer extends ServerTimer {
   readonly account: string;
-  readonly market: string;
-  readonly startTime: number;
-  readonly cancellationTime: number;
-  /** Null means all order types. */
   readonly types: readonly OrderType[] | null;
   readonly dueMs: number;
 }
