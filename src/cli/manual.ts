@@ -1,21 +1,27 @@
 import { Argument, type Command } from 'commander';
-import { publishedEnvironmentSchema, SETTINGS } from '../config/environment.ts';
+import { EnvironmentSchema, SETTINGS } from '../config/environment.ts';
 import { describeAllowed } from '../config/problem.ts';
-import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.ts';
+import { FileSchema, type SchemaNode } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
 import { type Edge, MEANINGS } from './edge.ts';
 
 const SHELLS = { bash, zsh, fish } as const;
 
+const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
+/** The JSON Schemas as they are published, in the draft that editors read. */
+export const SCHEMAS = {
+  config: { $schema: DRAFT_07, title: 'killswitchd', ...FileSchema },
+  env: { $schema: DRAFT_07, title: 'killswitchd environment', ...EnvironmentSchema },
+};
+
 /** `schema`, `completion` and `man`: what is known of file, environment and command line, for editors and readers. */
 export function register(program: Command, edge: Edge, whole: () => Promise<Command>): void {
-  const schemas = { config: publishedSchema, env: publishedEnvironmentSchema };
   const pages = { killswitchd: programPage, 'killswitchd.yaml': filePage };
   program
     .command('schema')
     .description('print the JSON Schema of the configuration file, or of the environment variables')
-    .addArgument(new Argument('[what]', 'which of the two').choices(Object.keys(schemas)).default('config'))
-    .action((what: keyof typeof schemas) => edge.out(JSON.stringify(schemas[what](), null, 2)));
+    .addArgument(new Argument('[what]', 'which of the two').choices(Object.keys(SCHEMAS)).default('config'))
+    .action((what: keyof typeof SCHEMAS) => edge.out(JSON.stringify(SCHEMAS[what], null, 2)));
   program
     .command('completion')
     .description('print the completion script of a shell')

@@ -10,7 +10,7 @@ import {
   type Tree,
   wrong,
 } from './problem.ts';
-import { FileSchema, joined, published, type SchemaNode } from './schema.ts';
+import { FileSchema, joined, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
@@ -175,8 +175,6 @@ export const EnvironmentSchema = {
   additionalProperties: false,
   description: 'Environment of killswitchd.',
 };
-
-export const publishedEnvironmentSchema = () => published('killswitchd environment', EnvironmentSchema);
 
 /**
  * What the environment says. Of `KILLSWITCHD_*` everything must be known, but for what Kubernetes tells every container

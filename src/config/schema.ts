@@ -216,11 +216,3 @@ export type Values = {
     ? { readonly [Key in keyof Inner]: Value<Inner[Key]> }
     : Value<Keys[Name]>;
 };
-
-const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
-
-/** A JSON Schema as it is published, in the draft that editors read. */
-export const published = (title: string, schema: object): object => ({ $schema: DRAFT_07, title, ...schema });
-
-/** The JSON Schema of the configuration file, as `config/killswitchd.schema.json`. */
-export const publishedSchema = () => published('killswitchd', FileSchema);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
-import { publishedSchema, type SchemaNode } from '../../src/config/schema.ts';
+import { SCHEMAS } from '../../src/cli/manual.ts';
+import type { SchemaNode } from '../../src/config/schema.ts';
 import { ask } from '../docs/program.ts';
 import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
 
@@ -28,13 +28,13 @@ const accepts = (schema: object, values: unknown) => ajv.validate(schema, values
 
 describe('the published JSON Schema', () => {
   it('is the one that the daemon checks files against (else: killswitchd schema > config/killswitchd.schema.json)', () => {
-    expect(JSON.stringify(publishedFile())).toBe(JSON.stringify(publishedSchema()));
+    expect(JSON.stringify(publishedFile())).toBe(JSON.stringify(SCHEMAS.config));
     expect(publishedFile()).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#' });
   });
 
   it.each([
-    ['config', publishedSchema()],
-    ['env', publishedEnvironmentSchema()],
+    ['config', SCHEMAS.config],
+    ['env', SCHEMAS.env],
   ])('is what schema %s prints, and explains every key with an example', async (what, schema) => {
     expect((await ask(['schema', what])).out).toBe(JSON.stringify(schema, null, 2));
     const all = properties(schema as SchemaNode, '');
@@ -46,7 +46,7 @@ describe('the published JSON Schema', () => {
   });
 
   it('states defaults and examples that it accepts itself', () => {
-    for (const [path, node] of properties(publishedSchema() as SchemaNode, '')) {
+    for (const [path, node] of properties(SCHEMAS.config as SchemaNode, '')) {
       for (const value of [...(node.examples ?? []), ...(node.default === undefined ? [] : [node.default])]) {
         expect(accepts(node, value), `${path}: ${JSON.stringify(value)}`).toBe(true);
       }
@@ -65,15 +65,13 @@ describe('the published JSON Schema', () => {
 describe('the configurations that come with the daemon', () => {
   it('shows every key of the file in the example, commented out where there is nothing to write', () => {
     const text = readText(EXAMPLE);
-    const keys = properties(publishedSchema() as SchemaNode, '').map(
-      ([path]) => path.split('.').at(-1) ?? '',
-    );
+    const keys = properties(SCHEMAS.config as SchemaNode, '').map(([path]) => path.split('.').at(-1) ?? '');
     const absent = keys.filter((key) => key !== '$schema' && !text.includes(`${key}:`));
     expect(absent).toEqual([]);
   });
 
   it('says in the example between which bounds a value may lie, as the schema does', () => {
-    const allowed = properties(publishedSchema() as SchemaNode, '').map(
+    const allowed = properties(SCHEMAS.config as SchemaNode, '').map(
       ([path, { minimum, maximum }]) => `${path.split('.').at(-1)}: ${minimum} to ${maximum}`,
     );
     const said = [...readText(EXAMPLE).matchAll(/ ([\d.]+ to \d+)\.[^\n]*\n +(\w+:)/g)];
