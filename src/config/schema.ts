@@ -1,5 +1,6 @@
 import type { XStatic } from 'typebox/schema';
 import { ORDER_TYPES } from '../core/events.ts';
+import { LOG_LEVELS } from '../ports.ts';
 import { MARKET_PATTERN } from '../util/nearest.ts';
 
 /** What the checks and messages read of a JSON Schema node. */
@@ -195,11 +196,7 @@ export const FileSchema = section('Configuration of killswitchd.', {
       True where a reload may take out more than half of the markets at once, if that is more than one. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.`,
   }),
   log: section('The log on standard output.', {
-    level: key({
-      enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
-      default: 'info',
-      examples: ['debug'],
-    })`
+    level: key({ enum: ['trace', ...LOG_LEVELS], default: 'info', examples: ['debug'] })`
       The least important lines that are written.`,
     format: key({ enum: ['auto', 'json', 'journal', 'text'], default: 'auto', examples: ['text'] })`
       auto: text on a terminal, else json. json: one object per line. journal: plain words with the code of the event, and the priority that the systemd journal reads. text: plain words.`,
