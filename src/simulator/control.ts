@@ -145,10 +145,9 @@ const plain = (amount: string | number) =>
 
 function registerChanging(app: FastifyInstance, parts: ControlParts): void {
   const { nowMs, exchange } = parts;
-  const take = takerOf(app);
   const unavailable = ({ market }: Static<typeof ORDER>) =>
     exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`;
-  take('orders', ORDER, unavailable, (orders, reply) => {
+  take(app, 'orders', ORDER, unavailable, (orders, reply) => {
     const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
     if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
     const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
@@ -162,7 +161,7 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
     exchange.accounts.includes(account)
       ? null
       : `account is ${quote(account)}; allowed: ${exchange.accounts.join(', ')}`;
-  take('balances', BALANCE, strange, (balances, reply) => {
+  take(app, 'balances', BALANCE, strange, (balances, reply) => {
     for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
       exchange.setBalance(account, currency, plain(amount), nowMs());
     return reply.send(exchange.books());
@@ -172,7 +171,7 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
       return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
     return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
   };
-  take('prices', PRICE, unpriced, (prices, reply) => {
+  take(app, 'prices', PRICE, unpriced, (prices, reply) => {
     for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
     return reply.send(exchange.prices());
   });
@@ -180,18 +179,18 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
     const isTaken = exchange.hasKey(key) || before.some((other) => other.key === key);
     return isTaken ? `${quote(key)} is accepted already` : null;
   };
-  take('keys', KEY, taken, (keys, reply) => {
+  take(app, 'keys', KEY, taken, (keys, reply) => {
     for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
     return reply.code(201).send({ added: keys.length });
   });
-  take('faults', FAULT_SCHEMA, null, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
+  take(app, 'faults', FAULT_SCHEMA, null, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-  take('advance', ADVANCE, null, (steps, reply) => {
+  take(app, 'advance', ADVANCE, null, (steps, reply) => {
     for (const { ms } of steps) parts.advance(ms);
     return reply.send({ nowMs: parts.nowMs() });
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  take('reset', RESET, null, (items, reply) => {
+  take(app, 'reset', RESET, null, (items, reply) => {
     const [{ snapshot = 0 } = {}] = items;
     if (items.length !== 1) return fail(reply, 400, `reset: expected one object, found ${items.length}`);
     if (parts.reset(snapshot)) return reply.send({ snapshot });
@@ -218,27 +217,26 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
   return { ...Type.Object(fields, { additionalProperties: false }), description };
 }
 
-/** Adds endpoints that take one object or an array: all or, with a 400, none. `problem`: what no schema can say. */
-function takerOf(app: FastifyInstance) {
-  return <Shape extends ObjectShape>(
-    path: string,
-    schema: Shape,
-    problem: null | ((item: Static<Shape>, before: readonly Static<Shape>[]) => string | null),
-    carryOut: (items: readonly Static<Shape>[], reply: FastifyReply) => FastifyReply,
-  ): void => {
-    const name = path.replace(/s$/, '');
-    app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
-      const items = (Array.isArray(body) ? body : [body]) as readonly Static<Shape>[];
-      const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
-      const flaw = flawIn(items, schema);
-      if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
-      for (const [index, item] of items.entries()) {
-        const wrong = problem?.(item, items.slice(0, index));
-        if (wrong) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
-      }
-      return carryOut(items, reply);
-    });
-  };
+/** Adds an endpoint that takes one object or an array: all or, with a 400, none. `problem`: what no schema can say. */
+function take<Shape extends ObjectShape>(
+  app: FastifyInstance,
+  path: string,
+  schema: Shape,
+  problem: null | ((item: Static<Shape>, before: readonly Static<Shape>[]) => string | null),
+  carryOut: (items: readonly Static<Shape>[], reply: FastifyReply) => FastifyReply,
+): void {
+  const name = path.replace(/s$/, '');
+  app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
+    const items = (Array.isArray(body) ? body : [body]) as readonly Static<Shape>[];
+    const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
+    const flaw = flawIn(items, schema);
+    if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
+    for (const [index, item] of items.entries()) {
+      const wrong = problem?.(item, items.slice(0, index));
+      if (wrong) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
+    }
+    return carryOut(items, reply);
+  });
 }
 
 /** It keeps what it compiled, for all servers of a process. */
