@@ -2,14 +2,6 @@ import { execFile } from 'node:child_process';
 import { fstatSync, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** Sends messages to the service manager. Never blocks and never throws. */
-interface Courier {
-  /** Sends one message, lines of `NAME=value`. What cannot be sent is dropped, and said to `failed`. */
-  readonly tell: (message: string, failed: (problem: string) => void) => void;
-  /** For the end: resolves once nothing waits to be sent. Never rejects. */
-  readonly told: () => Promise<void>;
-}
-
 export type ServiceManager = NonNullable<ReturnType<typeof findServiceManager>>;
 
 interface ProcessFacts {
@@ -39,7 +31,11 @@ export function findServiceManager({ env, pid, monotonicUs }: ProcessFacts) {
   const socket = env['NOTIFY_SOCKET'];
   if (descriptor === null && (socket === undefined || socket === '')) return null;
   return {
-    ...(descriptor === null ? createCommand(env) : createSocket(descriptor)),
+    /** Sends one message, lines of `NAME=value`, after those before it. Never blocks; rejects where it cannot be sent. */
+    tell:
+      descriptor === null
+        ? createCommand(env)
+        : async (message: string) => void writeSync(descriptor, message),
     /** It ends the process when it heard no `WATCHDOG=1` for this long; null where it does not watch. */
     watchdogMs: watchdogOf(env, pid),
     monotonicUs,
@@ -64,39 +60,24 @@ function watchdogOf(env: ProcessFacts['env'], pid: number): number | null {
   return us / 1000;
 }
 
-function createSocket(descriptor: number): Courier {
-  return {
-    tell(message, failed) {
-      try {
-        writeSync(descriptor, message);
-      } catch (error) {
-        failed(error instanceof Error ? error.message : String(error));
-      }
-    },
-    told: () => Promise.resolve(),
-  };
-}
-
 const run = promisify(execFile);
 /** A manager that does not answer keeps the command waiting for so long. */
 const COMMAND_MS = 5000;
 
 /** One command at a time, so that messages arrive in their order. Pings do not queue: the next one comes soon. */
-function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): Courier {
+function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']) {
   const limit = { env: { PATH, NOTIFY_SOCKET }, timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
   let waiting = 0;
-  let last = Promise.resolve();
-  return {
-    tell(message, failed) {
-      if (waiting > 0 && message.startsWith('WATCHDOG=1')) return;
-      waiting += 1;
-      last = last
-        .then(async () => void (await run('systemd-notify', message.split('\n'), limit)))
-        .catch((error: Error) => failed(error.message))
-        .finally(() => {
-          waiting -= 1;
-        });
-    },
-    told: () => last,
+  let last: Promise<unknown> = Promise.resolve();
+  return async (message: string): Promise<void> => {
+    if (waiting > 0 && message.startsWith('WATCHDOG=1')) return;
+    waiting += 1;
+    const sent = last.then(() => run('systemd-notify', message.split('\n'), limit));
+    last = sent
+      .catch(() => {})
+      .finally(() => {
+        waiting -= 1;
+      });
+    await sent;
   };
 }

@@ -40,12 +40,13 @@ export function createSupervision(options: {
   let isWaiting = false;
   let warned = false;
 
-  function tell(lines: readonly string[], status: string): void {
+  async function tell(lines: readonly string[], status: string): Promise<void> {
     // A line break in a text of the exchange would begin another message.
-    manager.tell([...lines, `STATUS=${plain(status)}`].join('\n'), (problem) => {
+    const message = [...lines, `STATUS=${plain(status)}`].join('\n');
+    await manager.tell(message).catch((error: Error) => {
       if (warned) return;
       warned = true;
-      log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${problem}.`);
+      log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${error.message}.`);
     });
   }
   const extend = `EXTEND_TIMEOUT_USEC=${EXTEND_MS * 1000}`;
@@ -59,28 +60,27 @@ export function createSupervision(options: {
       isWaiting = seen.isWaiting();
       if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
-      if (stage === 'stopping') return tell(['WATCHDOG=1', extend], describeStop(seen));
-      tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
+      if (stage === 'stopping') return void tell(['WATCHDOG=1', extend], describeStop(seen));
+      void tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
       stage = 'running';
     },
     /** The configuration is read again; `reloaded` follows, whatever came of it. */
     reloading: (): void => {
       if (stage !== 'running') return;
-      tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
+      void tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
     },
     reloaded: (): void => {
-      if (stage === 'running') tell(['READY=1'], describeStatus(view()));
+      if (stage === 'running') void tell(['READY=1'], describeStatus(view()));
     },
     stopping: (): void => {
       if (stage === 'stopping' || stage === 'stopped') return;
       stage = 'stopping';
-      tell(['STOPPING=1', extend], describeStop(view()));
+      void tell(['STOPPING=1', extend], describeStop(view()));
     },
     /** The stop is over. Resolves once the manager knows which timers may be armed, or has not taken it in time. */
     stopped: async (left: readonly LeftArmed[]): Promise<void> => {
       stage = 'stopped';
-      tell([extend], describeEnd(left));
-      await within(clock, LAST_WORD_MS, manager.told());
+      await within(clock, LAST_WORD_MS, tell([extend], describeEnd(left)));
     },
   };
 }

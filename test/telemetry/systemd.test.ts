@@ -15,13 +15,13 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
   const warn = (_: unknown, text: string) => void warned.push(text);
   const supervision = createSupervision({
     manager: {
-      tell(message, failed) {
-        if (manager.problem !== null) failed(manager.problem);
+      async tell(message) {
         const lines = message.split('\n');
         const status = lines.pop() ?? '';
         heard.push({ atMs: timeline.nowMs(), lines, status: status.replace('STATUS=', '') });
+        await manager.told;
+        if (manager.problem !== null) throw new Error(manager.problem);
       },
-      told: () => manager.told,
       watchdogMs,
       monotonicUs: () => 42n,
     },
@@ -156,10 +156,11 @@ test('a service manager that takes nothing holds up the end for two seconds, and
   await end;
 });
 
-test('a service manager that cannot be told is a warning, once', () => {
+test('a service manager that cannot be told is a warning, once', async () => {
   const { answer, manager, warned, said } = start();
   manager.problem = 'ECONNREFUSED';
   answer(60_000);
+  await new Promise(setImmediate);
   expect(said('WATCHDOG=1').length).toBeGreaterThan(5);
   expect(warned.filter((line) => line.includes('cannot be told: ECONNREFUSED'))).toHaveLength(1);
 });
@@ -171,9 +172,8 @@ function longestGap(told: readonly { readonly atMs: number }[]): number {
 test('a message that cannot be given to systemd-notify is told of, and the next one is tried', async () => {
   const env = { NOTIFY_SOCKET: '/run/systemd/notify', PATH: '/nowhere' };
   const manager = findServiceManager({ env, pid: process.pid, monotonicUs: () => 0n });
-  const problems: string[] = [];
-  for (const text of ['a\0b', 'READY'])
-    manager?.tell(`STATUS=${text}`, (problem) => void problems.push(problem));
-  await manager?.told();
-  expect(problems).toEqual([expect.stringContaining('null bytes'), 'spawn systemd-notify ENOENT']);
+  const tell = (text: string) => manager?.tell(`STATUS=${text}`).catch(({ message }: Error) => message);
+  const [first, second] = [tell('a\0b'), tell('READY')];
+  expect(await first).toContain('null bytes');
+  expect(await second).toBe('spawn systemd-notify ENOENT');
 });
