@@ -96,7 +96,7 @@ const printable = (text: string) => text.replace(/[^ -~]/g, '?');
 const TOLD: { readonly [Kind in keyof Bodies]?: (event: Bodies[Kind]) => string | null } = {
   'timer-armed'({ market, timeoutSeconds, types, cancellationTime }) {
     const scope = types === null ? 'all orders' : `${types.join(' and ')} orders`;
-    const due = timeOfDay(cancellationTime * 1000);
+    const due = `${timeOfDay(cancellationTime * 1000)}Z`;
     return `${market}: timer armed for ${timeoutSeconds} s; unless it is renewed it cancels ${scope} at ${due}`;
   },
   'timer-deleted': ({ market }) => `${market}: timer deleted; its orders stay`,
@@ -130,6 +130,6 @@ export function createNarrator(out: (line: string) => void): (event: ExchangeEve
     const sentence = tell?.(event) ?? null;
     if (sentence === null || sentence === last) return;
     last = sentence;
-    out(`${timeOfDay(event.atMs)} ${sentence}`);
+    out(`${timeOfDay(event.atMs)}Z ${sentence}`);
   };
 }

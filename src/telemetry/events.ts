@@ -2,7 +2,7 @@ import { isFailedDelete, type LeftArmed, type Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel, RecentEvent } from '../ports.ts';
-import { counted, isoTime, listed } from '../util/text.ts';
+import { counted, listed, timeOfDay } from '../util/text.ts';
 
 /** A notice as a line of the log. `event`: a stable code, kebab-case: what alerts and searches hold on to. */
 export interface EventLine extends Pick<RecentEvent, 'level' | 'event' | 'market'> {
@@ -218,7 +218,7 @@ export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
       const some = alike.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
       // Short: ten thousand of them must fit into the queue of the log.
       const names = some.map(({ market, firesByWallMs }) =>
-        isOver ? market : `${market} ${isoTime(firesByWallMs).slice(11, 19)}`,
+        isOver ? market : `${market} ${timeOfDay(firesByWallMs)}`,
       );
       const msg = `${heading}: ${names.join(', ')}.`;
       const left = some.map(({ confirmed: _confirmed, ...one }) => one);
@@ -340,7 +340,7 @@ function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
 export function momentText(wallMs: number, nowWallMs: number): string {
   const awayMs = wallMs - nowWallMs;
   const away = awayMs < 0 ? `${durationText(-awayMs)} ago` : `in ${durationText(awayMs)}`;
-  return `${isoTime(wallMs).slice(11, 19)} UTC (${away})`;
+  return `${timeOfDay(wallMs)} UTC (${away})`;
 }
 
 /** Milliseconds as `12 ms`, `2.5 s`, `52 s`, `4 min 10 s` or `2 h 5 min`. */

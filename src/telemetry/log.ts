@@ -71,7 +71,7 @@ export function createLog(options: LogOptions) {
   let errors: Sink | null = null;
   const lineOf = (json: string, { level, event, msg = '' }: Line): string => {
     if (format === 'json') return json;
-    if (format === 'text') return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[level]}${plain(msg)}\n`;
+    if (format === 'text') return `${timeOfDay(clock.now().wallMs)}Z  ${TEXT_LEVEL[level]}${plain(msg)}\n`;
     // journald keeps the time itself; the code is for searches.
     return `${PRIORITY[level]}${event === undefined ? '' : `${event}: `}${plain(msg)}\n`;
   };

@@ -88,8 +88,8 @@ export const httpDate = (wallMs: number) => new Date(wallMs).toUTCString();
 /** Unix milliseconds as `2026-11-20T14:03:22.123Z`. */
 export const isoTime = (wallMs: number) => new Date(wallMs).toISOString();
 
-/** Unix milliseconds as `14:03:22Z`, in UTC as all times that the program shows. */
-export const timeOfDay = (wallMs: number) => `${isoTime(wallMs).slice(11, 19)}Z`;
+/** Unix milliseconds as `14:03:22`, in UTC as all times that the program shows. */
+export const timeOfDay = (wallMs: number) => isoTime(wallMs).slice(11, 19);
 
 /** Whether only programs of this host reach `host`; an IPv6 address may have its brackets. No name is looked up. */
 export function isLoopback(host: string): boolean {
