@@ -209,13 +209,12 @@ const LEFT_IN_LINE = 100;
 export function describeLeft({ left }: Of<'stopped'>): EventLine[] {
   if (left.length <= NAMED_MARKETS) return [];
   const sorted = left.toSorted((one, other) => one.firesByWallMs - other.firesByWallMs);
-  return Object.entries(LEFT).flatMap(([why, [before]]) => {
-    const alike = sorted.filter((one) => leftAs(one) === why);
-    const level = alike.some(isFailedDelete) ? 'error' : 'warn';
+  return groupLeft(sorted).flatMap(({ why, before, timers }) => {
+    const level = timers.some(isFailedDelete) ? 'error' : 'warn';
     const isOver = why === 'may-have-fired';
     const heading = isOver ? before : `${before}, with the moment (UTC) by which each fires`;
-    return Array.from({ length: Math.ceil(alike.length / LEFT_IN_LINE) }, (_, index): EventLine => {
-      const some = alike.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
+    return Array.from({ length: Math.ceil(timers.length / LEFT_IN_LINE) }, (_, index): EventLine => {
+      const some = timers.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
       // Short: ten thousand of them must fit into the queue of the log.
       const names = some.map(({ market, firesByWallMs }) =>
         isOver ? market : `${market} ${timeOfDay(firesByWallMs)}`,
@@ -322,16 +321,22 @@ export const LEFT: {
 export const leftAs = ({ why, confirmed }: LeftArmed): keyof typeof LEFT =>
   confirmed || why === 'may-have-fired' ? why : 'unarmed';
 
+/** The timers that a stop left, by what is said of them; the worst first. */
+export const groupLeft = (left: readonly LeftArmed[]) =>
+  Object.entries(LEFT).flatMap(([why, [before, after]]) => {
+    const timers = left.filter((one) => leftAs(one) === why);
+    return timers.length === 0 ? [] : { why, before, after, timers };
+  });
+
 function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
-  const parts = Object.entries(LEFT).map(([why, [before, after]]) => {
-    const some = left.filter((one) => leftAs(one) === why);
+  const parts = groupLeft(left).map(({ why, before, after, timers }) => {
     const fires = why === 'unarmed' ? 'may fire' : 'fires';
     // A timer that may have fired has no moment to come.
-    const names = some.map(({ market, firesByWallMs }) =>
+    const names = timers.map(({ market, firesByWallMs }) =>
       why === 'may-have-fired' ? market : `${market} ${fires} by ${at(firesByWallMs)}`,
     );
-    return some.length === 0 ? '' : ` ${before}: ${listed(names)}. ${after}`;
+    return ` ${before}: ${listed(names)}. ${after}`;
   });
   return `Stopped.${parts.join('')}`;
 }

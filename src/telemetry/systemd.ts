@@ -3,7 +3,7 @@ import type { BotSnapshot, CoreView, MarketView } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import { within } from '../util/pace.ts';
 import { counted, plain } from '../util/text.ts';
-import { LEFT, leftAs } from './events.ts';
+import { groupLeft } from './events.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
@@ -127,11 +127,9 @@ function describeBots(bots: readonly BotSnapshot[]): string {
 }
 
 function describeEnd(left: readonly LeftArmed[]): string {
-  const countOf = (why: string) => left.filter((one) => leftAs(one) === why).length;
-  const worst = Object.entries(LEFT).find(([why]) => countOf(why) > 0);
+  const [worst] = groupLeft(left);
   if (worst === undefined) return 'Stopped: no timer is armed';
-  const [why, [text]] = worst;
-  return `Stopped. ${text}: ${counted(countOf(why), 'timer')}, see the journal`;
+  return `Stopped. ${worst.before}: ${counted(worst.timers.length, 'timer')}, see the journal`;
 }
 
 function seconds(ms: number): string {
