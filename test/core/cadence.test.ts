@@ -164,6 +164,13 @@ test('the requests of a market that answers slowly are spread over the time of a
 });
 
 describe('an exchange that carries everything out and answers late', () => {
+  test('arms 200 timers by one request each, or little more', () => {
+    const driver = createDriver({ markets: many(200), nonce: 'window' });
+    const asked = () => new Set(driver.writes.map(({ market }) => market)).size;
+    while (asked() < 200) liveGivingUp(driver, 100, 3500);
+    expect(driver.writes.length).toBeLessThan(300);
+  });
+
   test.each([
     ['1.7 s, from the start: no timer of 5 s fires', 20, 5, 1700, 0, 5000],
     ['1.7 s, while the daemon runs: no timer of 5 s fires', 20, 5, 1700, 5000, 5000],

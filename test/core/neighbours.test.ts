@@ -253,6 +253,17 @@ describe('in a nonce window', () => {
   });
 });
 
+test.each(['window', 'increasing'] as const)(
+  'who waits for the only connection goes as soon as the request that holds it is overdue (%s nonces)',
+  (nonce) => {
+    const markets = ['SICK0:600', ...many(3, 60, 'WELL')];
+    const driver = played({ markets, nonce, connections: 1 }, 'silence 60 SICK0');
+    const { length } = driver.notices('attempt');
+    play(driver, 'silence 240 SICK0');
+    expect(longestDelayMs(driver, length)).toBeLessThan(200);
+  },
+);
+
 describe('where renewals one after the other cannot carry all that is asked for', () => {
   function overload(count: number) {
     const markets = many(count, 5).map((text) => ({ ...marketOf(text), renewEveryMs: 1000 }));

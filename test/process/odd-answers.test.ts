@@ -1,54 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { beginGuard, guard, stageFor } from './harness.ts';
+import { guard, stageFor } from './harness.ts';
 import { serve } from './http-server.ts';
 import { eventually, sleep } from './program.ts';
 import { longestGapDuring, ofKind } from './simulated-exchange.ts';
 
 const marketsOf = (count: number) => Array.from({ length: count }, (_, index) => `M${index}_USDT`);
-
-// That no timer is lost then, and that a stop deletes, is played in `test/core/cadence.test.ts`.
-test.concurrent('where the exchange answers after 3.5 s, from the start, 200 timers are armed by one request each, or little more', {
-  timeout: 60_000,
-}, async (context) => {
-  const markets = marketsOf(200);
-  const { exchange } = await beginGuard(context, {
-    markets,
-    timeoutSeconds: 60,
-    faults: [{ kind: 'latency', ms: 3500, when: 'after', match: { operation: 'kill-switch' } }],
-    config: { exchange: { nonce: 'window' } },
-  });
-  const events = await eventually('all armed', 60_000, async () => {
-    const known = await exchange.events();
-    return ofKind(known, 'timer-armed').length === markets.length ? known : null;
-  });
-  expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
-});
-
-test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
-  timeout: 60_000,
-}, async (context) => {
-  const { exchange, daemon } = await guard(context, { markets: marketsOf(2), timeoutSeconds: 5 });
-  await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
-  await eventually(
-    'both timers fired',
-    20_000,
-    async () => ofKind(await exchange.events(), 'timer-fired').length === 2,
-  );
-  await sleep(1000);
-  for (let look = 0; look < 6; look += 1) {
-    const { status, body } = await daemon.get('/readyz?verbose');
-    expect(status, body).toBe(503);
-    expect((await daemon.get('/livez')).status).toBe(200);
-    await sleep(500);
-  }
-  expect(daemon.marketsLogged('overdue')).toEqual(['M0_USDT', 'M1_USDT']);
-  expect(daemon.logged('attempt-failed')[0]?.msg).toContain('the exchange repeats an earlier answer');
-  await exchange.clearFaults();
-  await daemon.ready();
-  // The page may be quicker than the log.
-  await eventually('two lapses in the log', 5000, () => daemon.logged('lapsed')[1]);
-  expect(daemon.marketsLogged('lapsed')).toEqual(['M0_USDT', 'M1_USDT']);
-});
 
 /** What a gateway with a wrong clock says that the time is. */
 const WRONG_TIMES = { behind: () => Date.now() - 30_000, anywhere: () => Math.random() * 4e12 };
@@ -75,26 +31,6 @@ describe.concurrent('where nonces have a window, a gateway that gives every answ
     expect(ofKind(await exchange.events(), 'request-refused').length).toBeLessThan(8);
   });
 });
-
-test.concurrent.for(['increasing', 'window'])(
-  'a market that is never answered keeps the only connection from no other one (nonce: %s)',
-  {
-    timeout: 60_000,
-  },
-  async (nonce, context) => {
-    const { exchange } = await guard(context, {
-      markets: ['SICK_USDT', 'WELL_USDT'],
-      timeoutSeconds: 5,
-      config: { exchange: { nonce, connections: 1 } },
-    });
-    await exchange.addFaults({
-      kind: 'hang',
-      mode: 'drop',
-      match: { operation: 'kill-switch', market: 'SICK_USDT' },
-    });
-    expect(await longestGapDuring(exchange, ['WELL_USDT'], () => sleep(12_000))).toBeLessThanOrEqual(2500);
-  },
-);
 
 test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { controlsOf } from './control.ts';
-import { beginGuard, guard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
+import { beginGuard, type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
@@ -103,47 +103,6 @@ describe('an operator command', { timeout: 60_000 }, () => {
     const line = await eventually('its end', 5000, () => daemon.logged('removed')[1]);
     expect(line.msg).toMatch(/is left armed\. Its orders are cancelled by .* unless somebody renews it\.$/);
   });
-});
-
-test.concurrent('where nonces have a window, a disarm right after a renewal without an answer leaves all orders', {
-  timeout: 60_000,
-}, async (context) => {
-  const { exchange, daemon } = await guard(context, {
-    markets: ['AAA_USDT'],
-    timeoutSeconds: 5,
-    control: true,
-    // So long the renewal may still arrive: for longer than the timer lasts.
-    config: { exchange: { nonce: 'window', requestLifetimeSeconds: 6 } },
-  });
-  await exchange.addFaults({ kind: 'reset', when: 'after', count: 1, match: { operation: 'kill-switch' } });
-  await eventually('a renewal without an answer', 10_000, () => daemon.logged('attempt-failed')[0]);
-  const control = { KILLSWITCHD_CONTROL: daemon.socket };
-  const { code, out } = await type(['disarm', 'AAA_USDT', '--yes'], control);
-  expect([code, out]).toEqual([0, 'AAA_USDT has no timer any more: its orders stay.']);
-  expect(daemon.logged('deleted')[0]?.msg).toContain('A renewal without an answer may still arm it again.');
-  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-});
-
-test.concurrent('where nonces have a window, a trip right after a renewal without an answer cancels the orders within seconds', {
-  timeout: 60_000,
-}, async (context) => {
-  const { exchange, daemon } = await guard(context, {
-    markets: ['AAA_USDT', 'BBB_USDT'],
-    timeoutSeconds: 20,
-    control: true,
-    // So long the renewal may still arrive.
-    config: { exchange: { nonce: 'window', requestLifetimeSeconds: 12 } },
-  });
-  const match = { operation: 'kill-switch', market: 'AAA_USDT' };
-  await exchange.addFaults({ kind: 'reset', when: 'after', count: 1, match });
-  await eventually('a renewal without an answer', 10_000, () => daemon.logged('attempt-failed')[0]);
-  const askedAtMs = Date.now();
-  const control = { KILLSWITCHD_CONTROL: daemon.socket };
-  const { code, err } = await type(['trip', 'AAA_USDT', '--yes', '--wait', '1'], control);
-  expect(code).toBe(75);
-  expect(err).toContain('once more when a renewal without an answer cannot arrive any more');
-  const { atMs } = await exchange.event('order-cancelled', 10_000, ({ market }) => market === 'AAA_USDT');
-  expect(atMs - askedAtMs).toBeLessThan(8000);
 });
 
 test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', {

@@ -16,6 +16,8 @@ test('every kind of notice is one line with time, level, code and a sentence', a
     { ...reloaded, added: [], removed: [], changed: [] },
     { ...removed, how: 'handed_off' },
     { ...deleted, mayHaveFired: true },
+    { ...deleted, isFinal: false },
+    { ...EVERY_NOTICE.tripped, isFinal: false },
     { ...EVERY_NOTICE['outage-began'], standsIn: 1 },
     { ...EVERY_NOTICE['outage-began'], expiryWallMs: null },
     { ...EVERY_NOTICE.stall, what: 'clock-step', byMs: -2500 },
