@@ -16,23 +16,6 @@ function answer({ calls, apply }: Stage, from = 0): void {
   for (let next = from; next < calls.length; next += 1) apply(calls[next]);
 }
 
-test('nothing is asked of the exchange before the start, and everything configured from then on', () => {
-  const { keeper, calls, pings, run, apply } = createStage({
-    markets: [
-      { market: 'AAA', timeoutMs: 60_000, types: ['spot', 'margin'], renewEveryMs: null, bot: 'bot' },
-      'BBB:30',
-    ],
-  });
-  run(200);
-  expect([calls, pings]).toEqual([[], []]);
-  keeper.start();
-  apply(calls[0]);
-  expect(calls.map(({ request }) => request)).toMatchObject([
-    { market: 'AAA', timeoutSeconds: 60, types: ['spot', 'margin'], base: 0, fresh: false },
-    { market: 'BBB', timeoutSeconds: 30 },
-  ]);
-});
-
 test('what happens while effects are carried out never enters the core twice, is not lost, and turns once', () => {
   let depth = 0;
   const depths: number[] = [];

@@ -407,23 +407,17 @@ test('beat.sh waits for the answer to its goodbye for longer than the daemon may
   expect(Number(seconds)).toBeGreaterThan(15);
 });
 
-test('beat.sh says that it failed, and no goodbye, when a round of the bot fails', async (context) => {
-  const server = await serveBeats(context, pathFor(context));
-  server.answer(true);
-  const bot = run(context, server, {}, ['config/clients/beat.sh', 'false']);
-  expect(await bot.ended).toEqual([1, null]);
-  expect(words(server)).toEqual(['/v1/beat', '/v1/fail']);
-});
-
-/** Rounds that stop their whole process group, as Ctrl-C and systemd do, and what is said of it. */
-const STOPPED = [
-  ['ends a round as well', 'kill -INT 0; sleep 9', 0, '/v1/goodbye'],
-  ['ends a round as well', 'kill -TERM 0; sleep 9', 0, '/v1/goodbye'],
-  ['finds a round that fails', 'trap "exit 1" TERM; kill -TERM 0', 1, '/v1/fail'],
+/** What a round of the bot does, and what is said of it. Some stop their whole process group, as Ctrl-C and systemd do. */
+const ROUNDS = [
+  ['fails', 'false', 1, '/v1/fail'],
+  ['is ended by a signal, and nobody asked for a stop', 'kill -TERM $$', 1, '/v1/fail'],
+  ['is stopped with it by Ctrl-C', 'kill -INT 0; sleep 9', 0, '/v1/goodbye'],
+  ['is stopped with it by systemd', 'kill -TERM 0; sleep 9', 0, '/v1/goodbye'],
+  ['fails in a stop', 'trap "exit 1" TERM; kill -TERM 0', 1, '/v1/fail'],
 ] as const;
 
-test.for(STOPPED)(
-  'beat.sh, where a stop %s by %s, ends with %i and %s',
+test.for(ROUNDS)(
+  'beat.sh, where a round of the bot %s (%s), ends with %i and %s',
   async ([, round, code, word], context) => {
     const server = await serveBeats(context, pathFor(context));
     server.answer(true);
@@ -432,11 +426,3 @@ test.for(STOPPED)(
     expect(words(server)).toEqual(['/v1/beat', word]);
   },
 );
-
-test('beat.sh says that it failed where a signal ends a round and nobody asked for a stop', async (context) => {
-  const server = await serveBeats(context, pathFor(context));
-  server.answer(true);
-  const bot = run(context, server, {}, ['config/clients/beat.sh', 'sh', '-c', 'kill -TERM $$']);
-  expect(await bot.ended).toEqual([1, null]);
-  expect(words(server)).toEqual(['/v1/beat', '/v1/fail']);
-});
