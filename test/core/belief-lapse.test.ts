@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { HTTP_500, LOST, NOT_SENT, play, played, SERVER_EPOCH } from './driver.ts';
+import { HTTP_500, LOST, NOT_SENT, play, played, renewing, SERVER_EPOCH } from './driver.ts';
 
 /** A timer of 10 s that ends at second 10 of the exchange's clock, and the next renewal of it, unanswered. */
-function armed(options: SettingsOptions = {}) {
-  const driver = played({ markets: ['AAA:10'], ...options }, 'start, wait 1');
-  return { driver, write: driver.takeOne() };
-}
+const armed = (options: SettingsOptions = {}) => renewing({ markets: ['AAA:10'], ...options }, 1);
 
 test.each([
   [9, 0, null],

@@ -9,6 +9,7 @@ import {
   NO_MARKET,
   NOT_SENT,
   played,
+  renewing,
   STALE_NONCE,
   THROTTLED,
   type Write,
@@ -31,13 +32,8 @@ function ends(driver: Driver) {
 const leastMs = (driver: Driver) => ends(driver).leastMs ?? 0;
 const mostMs = (driver: Driver) => ends(driver).mostMs ?? 0;
 
-/** An armed market, and its next renewal. */
-function renewing() {
-  const driver = played({}, 'start');
-  const before = { leastMs: leastMs(driver), mostMs: mostMs(driver) };
-  driver.wait(6000);
-  return { driver, before, write: driver.takeOne() };
-}
+/** What is known of a timer right after it was armed. */
+const ARMED = { leastMs: leastMs(played({}, 'start')), mostMs: mostMs(played({}, 'start')) };
 
 test('a confirmed renewal is guaranteed from the moment of writing, and has surely fired T + 1 + s after the reply', () => {
   const driver = played({ cancellationDelayMs: 2000 }, 'tick');
@@ -60,11 +56,11 @@ test.each([
 ])(
   '%s says nothing about the outcome: it guarantees nothing and moves the latest moment on',
   (_what, outcome) => {
-    const { driver, before, write } = renewing();
+    const { driver, write } = renewing();
     driver.move({ monoMs: 100 });
     driver.settle(write, outcome);
     expect(ends(driver)).toEqual({
-      leastMs: before.leastMs - 6100,
+      leastMs: ARMED.leastMs - 6100,
       mostMs: LIFETIME_MS + most(60) - 100,
     });
   },
@@ -76,13 +72,13 @@ test.each([
   ['key', BAD_KEY],
   ['connection', NOT_SENT],
 ])('a request whose %s was refused leaves no trace in the belief about an armed timer', (_what, outcome) => {
-  const { driver, before, write } = renewing();
+  const { driver, write } = renewing();
   const effects = driver.settle(write, outcome);
   // A stale nonce is answered with the next attempt at once: that one leaves its own trace.
   const again = effects.some(({ kind }) => kind === 'write');
   expect(ends(driver)).toEqual({
-    leastMs: before.leastMs - 6000,
-    mostMs: again ? LIFETIME_MS + most(60) : before.mostMs - 6000,
+    leastMs: ARMED.leastMs - 6000,
+    mostMs: again ? LIFETIME_MS + most(60) : ARMED.mostMs - 6000,
   });
 });
 
@@ -190,8 +186,7 @@ describe('of renewals that ask for timers of different lengths', () => {
 
 /** An armed market with two renewals in flight; the first one was written 1 s before the second. */
 function twoInFlight(options: SettingsOptions) {
-  const driver = played({ markets: ['AAA:10'], ...options }, 'start, wait 1');
-  const first = driver.takeOne();
+  const { driver, write: first } = renewing({ markets: ['AAA:10'], ...options }, 1);
   driver.wait(1000);
   return { driver, first, second: driver.takeOne() };
 }

@@ -232,6 +232,29 @@ export function armed(options: SettingsOptions = {}): Driver {
 export const watched = (options: SettingsOptions = {}): Driver =>
   played({ ...options, liveness: { mode: 'beat', ...options.liveness } }, 'beat');
 
+/** Armed markets of which one has its next renewal on its way, so many seconds after the first. */
+export function renewing(options: SettingsOptions = {}, afterSeconds = 6) {
+  const driver = played(options, `start, wait ${afterSeconds}`);
+  return { driver, write: driver.takeOne() };
+}
+
+/** Lets time pass: each request comes to its fate, null for no answer and undefined for a good one; what is given up is lost. */
+export function endure(
+  driver: Driver,
+  forMs: number,
+  fate: (write: Write) => Outcome | null | undefined,
+): void {
+  const endMs = driver.sinceStartMs() + forMs;
+  while (driver.sinceStartMs() < endMs) {
+    driver.live(20, 20, (write) => {
+      const outcome = fate(write);
+      if (outcome === undefined) driver.answer(write);
+      else if (outcome !== null) driver.settle(write, outcome);
+    });
+    driver.loseGivenUp();
+  }
+}
+
 /** The address answers a ping well, or not at all. */
 export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {
   const reason = ok ? null : 'network';

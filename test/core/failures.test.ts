@@ -11,18 +11,13 @@ import {
   NOT_SENT,
   play,
   played,
+  renewing,
   STALE_NONCE,
   THROTTLED,
   watched,
 } from './driver.ts';
 
 const MINUTE_MS = 60_000;
-
-/** One armed market whose next renewal is written and unanswered. */
-function renewing() {
-  const driver = played({}, 'start, wait 6');
-  return { driver, write: driver.takeOne() };
-}
 
 test.each([
   ['timeout', LOST],

@@ -4,6 +4,7 @@ import {
   armed,
   createDriver,
   type Driver,
+  endure,
   HTTP_500,
   LOST,
   NOT_SENT,
@@ -170,10 +171,7 @@ describe('in a nonce window', () => {
       const markets = [...many(sick, seconds, 'SICK'), ...many(count - sick, seconds, 'WELL')];
       const budget = { requests: 5000, windowMs: 10_000 };
       const driver = played({ markets, nonce: 'window', connections, budget }, 'start, live 15');
-      while (driver.sinceStartMs() < 105_000) {
-        driver.suffer(20, null, ...hang);
-        driver.loseGivenUp();
-      }
+      endure(driver, 90_000, ({ market }) => (hang.includes(market) ? null : undefined));
       expect(driver.told('lapsed').filter((market) => market.startsWith('WELL'))).toEqual([]);
       expect(longestDelayMs(driver, 0, 'WELL')).toBeLessThan(mostMs);
     },
@@ -373,25 +371,10 @@ test('with rising nonces thirty markets are armed in ten seconds, also beside th
   expect(driver.notices('all-armed')).toHaveLength(1);
 });
 
-/** Nothing is answered for this long, and all for 3 s after it; what is given up comes to nothing. Returns when each was. */
-function swallow(driver: Driver, forMs: number): Map<Write, number> {
-  const swallowed = new Map<number, Write>();
-  const givenUpMs = new Map<Write, number>();
+/** What is written for this long is never answered, and all is for 3 s after it. */
+function swallow(driver: Driver, forMs: number): void {
   const endMs = driver.sinceStartMs() + forMs;
-  while (driver.sinceStartMs() < endMs + 3000) {
-    const seen = driver.effects.length;
-    driver.live(20, 20, (write) => {
-      if (write.atMs < endMs) swallowed.set(write.attempt, write);
-      else driver.apply(write);
-    });
-    for (const effect of driver.effects.slice(seen)) {
-      const write = effect.kind === 'abort' ? swallowed.get(effect.attempt) : undefined;
-      if (write === undefined) continue;
-      driver.settle(write, LOST);
-      givenUpMs.set(write, driver.sinceStartMs());
-    }
-  }
-  return givenUpMs;
+  endure(driver, forMs + 3000, ({ atMs }) => (atMs < endMs ? null : undefined));
 }
 
 test.each([

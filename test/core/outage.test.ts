@@ -6,6 +6,7 @@ import {
   armed,
   createDriver,
   type Driver,
+  endure,
   GARBAGE,
   gaps,
   HTTP_500,
@@ -37,19 +38,6 @@ function three(outcome: Outcome | null = null, options: SettingsOptions = {}) {
 const began = (driver: Driver) => driver.notices('outage-began').length;
 const isOut = (driver: Driver, base = 0) => driver.look().bases[base]?.outage;
 const basesOf = (writes: readonly Write[]) => new Set(writes.map(({ base }) => base));
-
-/** Lets time pass: each request comes to its fate, null for no answer and undefined for a good one; what is given up is lost. */
-function endure(driver: Driver, forMs: number, fate: (write: Write) => Outcome | null | undefined): void {
-  const endMs = driver.sinceStartMs() + forMs;
-  while (driver.sinceStartMs() < endMs) {
-    driver.live(20, 20, (write) => {
-      const outcome = fate(write);
-      if (outcome === undefined) driver.answer(write);
-      else if (outcome !== null) driver.settle(write, outcome);
-    });
-    driver.loseGivenUp();
-  }
-}
 
 describe('an outage begins', () => {
   test.each([

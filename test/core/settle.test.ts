@@ -1,15 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, type Driver, gaps, HTTP_500, played, SERVER_EPOCH } from './driver.ts';
-
-/** A market of 60 s whose second renewal was written on time and is unanswered. */
-function second() {
-  const driver = played({ markets: ['AAA:60'] }, 'start, wait 6');
-  return { driver, write: driver.takeOne() };
-}
+import { createDriver, type Driver, gaps, HTTP_500, played, renewing, SERVER_EPOCH } from './driver.ts';
 
 describe('a confirmation', () => {
   test('tells how long it took, since when it was due and how much time had been left', () => {
-    const { driver, write } = second();
+    const { driver, write } = renewing();
     driver.move({ monoMs: 200 });
     driver.apply(write);
     expect(driver.notices('renewed')[1]).toEqual({
@@ -32,7 +26,7 @@ describe('a confirmation', () => {
   });
 
   test('after failures counts the whole cycle since the renewal was due, and says that it recovered', () => {
-    const { driver, write } = second();
+    const { driver, write } = renewing();
     driver.settle(write, HTTP_500);
     driver.live(5100);
     expect(driver.notices('recovered')).toEqual([{ kind: 'recovered', market: 'AAA', failures: 1 }]);
