@@ -237,14 +237,13 @@ export function createDialler(options: DiallerOptions) {
   /** The last answer over it was the exchange's own. */
   let isTrusted = false;
   let ready: Socket | null = null;
-  /** Null before it is open. */
-  let established: Socket | null = null;
+  let isOpen = false;
   let expectAnswer = (): void => undefined;
-  const shakesHands = () => address !== null && established === null;
+  const shakesHands = () => address !== null && !isOpen;
   return {
     /** Opens it, and says when it is open; at once where it is. */
     open(opened: (error: ConnectError | null) => void): void {
-      if (established !== null) return opened(null);
+      if (isOpen) return opened(null);
       const end = { host, port: Number(port) || (secure ? 443 : 80) };
       const autoSelectFamilyAttemptTimeout = names.patienceMs(host);
       const socket = connectTcp({
@@ -256,13 +255,13 @@ export function createDialler(options: DiallerOptions) {
       tcp = socket;
       const succeed = (connected: Socket | TLSSocket) => {
         ready = connected;
-        established = connected;
+        isOpen = true;
         expectAnswer = passInterimOver(connected);
         opened(null);
       };
       // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
       const onError = (error: NodeJS.ErrnoException) => {
-        if (established !== null || tcp !== socket) return;
+        if (isOpen || tcp !== socket) return;
         const isQuery = error.syscall?.startsWith('query') === true;
         opened(new ConnectError(isQuery ? 'dns' : shakesHands() ? 'tls' : 'network', error));
       };
@@ -288,8 +287,6 @@ export function createDialler(options: DiallerOptions) {
       handOver(ready, callback);
       ready = null;
     },
-    /** False also where it was open and has closed. */
-    isOpen: () => established?.destroyed === false,
     /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
     /** An answer came, of the exchange itself or of something before it. Where it was the latter, `reset` says so. */

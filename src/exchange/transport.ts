@@ -37,8 +37,6 @@ function createPool(dialling: DiallerOptions, options: TransportOptions) {
     inFlight: new Set<Attempt>(),
     /** Those of them that have no connection yet, the oldest first. */
     waiting: new Array<Attempt>(),
-    /** Those whose connection takes long to open, the oldest first. */
-    slow: new Set<Attempt>(),
     /** Connections that are being opened, the most at a time, and how long the quickest took, milliseconds. */
     dials: 0,
     mostDials: LEAST_DIALS,
@@ -80,7 +78,7 @@ const LEAST_DIALS = 8;
  * CPU: one more may be opened at a time, up to 64.
  */
 const QUICK_FACTOR = 2;
-/** What takes longer to open holds up no other, and its request takes what is free before. */
+/** What takes longer to open holds up no other. */
 const DIAL_MS = 250;
 /** The most of a body that is read. Answers without a list have a few hundred bytes. */
 const MAX_BODY_BYTES = 65_536;
@@ -138,8 +136,7 @@ export function createTransport(options: TransportOptions, forgetsNames = false)
 function serve(pool: Pool, newest?: Attempt): void {
   for (const attempt of pool.waiting) {
     if (attempt.settled || attempt.connection !== null) continue;
-    attempt.connection =
-      idleFor(pool, attempt.request) ?? (pool.dials < pool.mostDials ? open(pool, attempt) : null);
+    attempt.connection = idleFor(pool, attempt.request) ?? (pool.dials < pool.mostDials ? open(pool) : null);
     if (attempt.connection !== null) begin(attempt, attempt.connection, attempt !== newest);
   }
   pool.waiting = pool.waiting.filter(({ settled, connection }) => !settled && connection === null);
@@ -152,7 +149,7 @@ function idleFor({ idle, dials, mostDials, clock }: Pool, { fresh }: WireRequest
   return dials >= mostDials && clock.now().monoMs - heardAtMs <= PROVEN_MS ? idle.pop() : undefined;
 }
 
-function open(pool: Pool, attempt: Attempt): Connection {
+function open(pool: Pool): Connection {
   const dialler = createDialler(pool.dialling);
   const client = new Client(pool.dialling.origin, {
     connect: dialler.connect,
@@ -175,10 +172,7 @@ function open(pool: Pool, attempt: Attempt): Connection {
     serve(pool);
   };
   pool.dials += 1;
-  const cancel = pool.clock.after(DIAL_MS, () => {
-    pool.slow.add(attempt);
-    dialled();
-  });
+  const cancel = pool.clock.after(DIAL_MS, dialled);
   const connection: Connection = { client, dialler, heardAtMs: Number.NEGATIVE_INFINITY, dialled };
   pool.open.add(connection);
   client.on('disconnect', () => {
@@ -195,15 +189,9 @@ function end(pool: Pool, connection: Connection): Promise<void> {
   return connection.client.destroy();
 }
 
-/** An exchange that is overloaded may answer over the connections that it has, and open no others. */
 function release(pool: Pool, connection: Connection): void {
   connection.heardAtMs = pool.clock.now().monoMs;
-  const [slow] = pool.slow;
-  if (slow?.connection && connection.dialler.isOpen()) {
-    void end(pool, slow.connection);
-    slow.connection = connection;
-    begin(slow, connection, true);
-  } else if (pool.idle.length < pool.limit) pool.idle.push(connection);
+  if (pool.idle.length < pool.limit) pool.idle.push(connection);
   else void end(pool, connection);
   serve(pool);
 }
@@ -235,7 +223,6 @@ function begin(attempt: Attempt, connection: Connection, didWait: boolean): void
   connection.dialler.open((error) => {
     if (isNew && error === null) learnDial(attempt.pool, clock.now().monoMs - begunMs);
     connection.dialled();
-    attempt.pool.slow.delete(attempt);
     if (attempt.settled) return;
     if (error !== null) return fail(attempt, error.reason, `cannot connect: ${error.message}`, error.cause);
     // A connection that opened too late for its request serves another one: opening it took time.
@@ -275,7 +262,6 @@ function beginAnew(attempt: Attempt): void {
 function settle(attempt: Attempt, result: WireResult, isReusable = false): void {
   if (attempt.settled) return;
   attempt.settled = true;
-  attempt.pool.slow.delete(attempt);
   attempt.cancelLifetime();
   // In a turn of its own: undici would swallow what `done` throws, and the caller may not be called back at once.
   queueMicrotask(() => {

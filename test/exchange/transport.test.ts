@@ -99,22 +99,6 @@ test('a request that waits until it may open a connection takes the first that a
   expect(await Promise.race([start({ fresh: true }).result, sleep(100, 'waits')])).toBe('waits');
 });
 
-test('a request whose connection does not open within 250 ms takes another one as soon as that has answered', async () => {
-  const clock = createHandClock(0);
-  const line = await serveFew(1);
-  const { start, send } = openTransport(line.base, { clock, ca: line.ca });
-  await send();
-  const opening = start({ fresh: true });
-  await expect.poll(() => line.connections()).toBe(2);
-  await send();
-  expect(await Promise.race([opening.result, sleep(50, 'waits')])).toBe('waits');
-  clock.advance(250);
-  await send();
-  expect(await opening.result).toMatchObject({ kind: 'response' });
-  await expect.poll(() => line.open()).toBe(1);
-  expect(line.connections()).toBe(2);
-});
-
 const TWO_LINES = { content: () => ({ headers: { 'X-TXC-APIKEY': 'secret\r\nlines' }, body: null }) };
 const GOOD = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
