@@ -184,7 +184,7 @@ export function createNames(clock: Clock, forgets = false) {
       name.doubtful = state !== 'answers';
     },
     patienceMs: (host: string) =>
-      Math.min(Math.max(LEAST_CONNECT_MS, 2 * (names.get(host)?.connectMs ?? 0)), MOST_CONNECT_MS),
+      Math.min(Math.max(LEAST_CONNECT_MS, Math.ceil(2 * (names.get(host)?.connectMs ?? 0))), MOST_CONNECT_MS),
     /** An address has begun to be dialled; the returned function says that it has connected. */
     dialling(host: string): () => void {
       const begunMs = clock.now().monoMs;

@@ -122,7 +122,7 @@ test('an address that is far away is given time to answer before the next one is
     const [[{ lookup, autoSelectFamilyAttemptTimeout }]] = args;
     if (lookup !== undefined) {
       waits.push(autoSelectFamilyAttemptTimeout);
-      this.prependOnceListener('connect', () => clock.advance(waits.length === 1 ? 300 : 5));
+      this.prependOnceListener('connect', () => clock.advance(waits.length === 1 ? 299.7 : 5.3));
     }
     return Reflect.apply(connect, this, args);
   });
