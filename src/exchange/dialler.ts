@@ -222,6 +222,22 @@ const INTERIM = 'HTTP/1.1 1';
 const SWITCHING_PROTOCOLS = 'HTTP/1.1 101';
 const MAX_HEAD_CHARS = 16_384;
 
+/** Dials the host's addresses one after the other, and keeps in mind which of them answer, and how fast. */
+function dial(names: DiallerOptions['names'], host: string, port: number): Socket {
+  const autoSelectFamilyAttemptTimeout = names.patienceMs(host);
+  const { lookup } = names;
+  const socket = connectTcp({ host, port, lookup, noDelay: true, autoSelectFamilyAttemptTimeout });
+  socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
+  for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
+    socket.on(event, (attempted: string) => names.found(host, attempted, 'dead'));
+  let connected = () => undefined as void;
+  socket.on('connectionAttempt', () => {
+    connected = names.dialling(host);
+  });
+  socket.once('connect', () => connected());
+  return socket;
+}
+
 /**
  * Opens the socket of a connection in undici's place: so an attempt that hangs can be given up at once (undici has a timer
  * of its own), what was written is not sent again after that, and a failure says whether names, network or TLS failed.
@@ -244,14 +260,7 @@ export function createDialler(options: DiallerOptions) {
     /** Opens it, and says when it is open; at once where it is. */
     open(opened: (error: ConnectError | null) => void): void {
       if (isOpen) return opened(null);
-      const end = { host, port: Number(port) || (secure ? 443 : 80) };
-      const autoSelectFamilyAttemptTimeout = names.patienceMs(host);
-      const socket = connectTcp({
-        ...end,
-        lookup: names.lookup,
-        noDelay: true,
-        autoSelectFamilyAttemptTimeout,
-      });
+      const socket = dial(names, host, Number(port) || (secure ? 443 : 80));
       tcp = socket;
       const succeed = (connected: Socket | TLSSocket) => {
         ready = connected;
@@ -265,16 +274,8 @@ export function createDialler(options: DiallerOptions) {
         const isQuery = error.syscall?.startsWith('query') === true;
         opened(new ConnectError(isQuery ? 'dns' : shakesHands() ? 'tls' : 'network', error));
       };
-      socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
       socket.on('error', onError);
-      for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
-        socket.on(event, (attempted: string) => names.found(host, attempted, 'dead'));
-      let connected = () => undefined as void;
-      socket.on('connectionAttempt', () => {
-        connected = names.dialling(host);
-      });
       socket.once('connect', () => {
-        connected();
         address = socket.remoteAddress ?? '';
         if (!secure) return succeed(socket);
         const secured = startTls(socket, host, options);

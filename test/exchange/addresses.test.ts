@@ -116,7 +116,7 @@ test('a name that does not exist any more keeps its address: an error of the ser
 test('an address that is far away is given time to answer before the next one is dialled', async () => {
   const { sync, clock } = await behindName(FIRST, SECOND);
   const waits: unknown[] = [];
-  const { connect } = Socket.prototype;
+  const connect = Reflect.get(Socket.prototype, 'connect');
   const late = vi.spyOn(Socket.prototype, 'connect') as unknown as ReturnType<typeof vi.fn>;
   late.mockImplementation(function connectLate(this: Socket, ...args) {
     const [[{ lookup, autoSelectFamilyAttemptTimeout }]] = args;
