@@ -151,14 +151,6 @@ describe('in a nonce window', () => {
     }
   });
 
-  test('who waits for the only connection goes as soon as the request that holds it is overdue', () => {
-    const markets = ['SICK0:600', ...many(3, 60, 'WELL')];
-    const driver = played({ markets, nonce: 'window', connections: 1 }, 'silence 60 SICK0');
-    const { length } = driver.notices('attempt');
-    play(driver, 'silence 240 SICK0');
-    expect(longestDelayMs(driver, length)).toBeLessThan(200);
-  });
-
   // What hangs takes the connections once, in turns; an outage that is called for it must cost no more.
   test.each([
     [600, 300, 60, 8, 10_000],
