@@ -32,6 +32,8 @@ const MOST_USED = 0.9;
 const BUDGET_WINDOW_MS = 10_000;
 /** Fewer are used up by the retries of one outage. */
 const FEWEST_REQUESTS = 40;
+/** What the retries of one market take of a budget: four a second, and what hangs counts in a second window as well. */
+const MOST_RETRIES = 80;
 /** The share of their time that requests one after the other take where every market keeps its cadence. */
 const MOST_BUSY = 0.7;
 /** The part of what connections could carry that is planned for; the rest is for retries. */
@@ -118,11 +120,15 @@ const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
 /**
  * The longest period that a market may be renewed at: its own, or a third of its timeout where the exchange says that it
  * is too much, or where answers that come late leave requests that go one after the other less room. Of a tight budget the
- * retries of sick markets take what their deadlines need, until the others have lost half of their time.
+ * retries of sick markets take what their deadlines need, until the others have lost half of their time: not where it has
+ * room for the cadence and for all of these retries.
  */
 export function longestPeriods(plan: Plan): (market: Timed) => number {
-  const isSick = plan.faults.some(({ kind, target }) => FAULTS[kind] === 'requests' && target >= 0);
-  if (plan.budgetRequests < PLENTY_REQUESTS && isSick) return ({ timeoutMs }) => timeoutMs / 2;
+  const struck = plan.faults.filter(({ kind, target }) => FAULTS[kind] === 'requests' && target >= 0);
+  const retries = MOST_RETRIES * new Set(struck.map(({ target }) => target)).size;
+  const needed = leastBudget(plan.markets) + retries;
+  if (retries > 0 && plan.budgetRequests < Math.min(PLENTY_REQUESTS, needed))
+    return ({ timeoutMs }) => timeoutMs / 2;
   const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(makesLate));
   return keepsCadence(plan) && !stretched ? periodMs : ({ timeoutMs }) => timeoutMs / 3;
 }
