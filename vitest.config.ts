@@ -25,8 +25,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // A guard against what hangs, also on a machine that is slow or has other work.
-    testTimeout: 60_000,
+    testTimeout: 20_000,
     hookTimeout: 30_000,
     // Most of them wait, or give way to others: six workers keep two processors busy.
     maxWorkers: 6,
