@@ -124,7 +124,8 @@ interface OfMarket {
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
    * or had surely fired. `deleted_late`: it may have fired before the delete. `firesByWallMs`: a timer that may be left
-   * fires by then unless somebody renews it, Unix milliseconds; null where none is. `confirmed`: one is left.
+   * fires by then unless somebody renews it, Unix milliseconds; null where none is. `confirmed`: the exchange
+   * has confirmed one.
    */
   removed: {
     how: 'deleted' | 'deleted_late' | 'kept' | 'handed_off' | 'fired';

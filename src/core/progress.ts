@@ -31,13 +31,14 @@ export function progressOfGone(state: CoreState, name: string): Progress | null 
   const leftMs = state.firesInMs(market.belief);
   const gone = howGone(market, true);
   if (leftMs === null && gone !== 'fired' && gone !== 'deleted_late') return null;
-  const how =
-    leftMs === null
-      ? `has no timer any more${describeGone(market)}`
-      : isConfirmed(market.belief)
-        ? `keeps its timer: its orders are cancelled within ${left(leftMs)} unless somebody renews it`
-        : `has no confirmed timer: one that may still run fires within ${left(leftMs)}; else its orders stay`;
-  return { market: name, state: 'done', says: `${name} ${how}.` };
+  return { market: name, state: 'done', says: `${name} ${sayLeft(market, leftMs)}.` };
+}
+
+function sayLeft(market: MarketState, leftMs: number | null): string {
+  if (leftMs === null) return `has no timer any more${describeGone(market)}`;
+  if (isConfirmed(market.belief))
+    return `keeps its timer: its orders are cancelled within ${left(leftMs)} unless somebody renews it`;
+  return `has no confirmed timer: one that may still run fires within ${left(leftMs)}; else its orders stay`;
 }
 
 function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {

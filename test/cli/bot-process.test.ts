@@ -97,7 +97,7 @@ describe('a shell', () => {
     expect(findWrapper([file], '')).toBeNull();
   });
 
-  test('that is an argument of the bot stands between nothing', () => {
+  test('that is given to the bot as an argument is no wrapper', () => {
     expect(findWrapper(['env', 'A=1', 'bot', '--with', 'bash'], '')).toBeNull();
     expect(findWrapper(['nice', '-n', '5'], '')).toBeNull();
   });
