@@ -379,7 +379,10 @@ export function createEndsJudge({ plan, truths, evidence, intents, nowMs, blame 
     if (!oneByOne || plan.daemons[by.daemon]?.policy !== 'delete' || stoppingMs > sinceMs) return;
     const left = truths.find(({ market, bot, owner, firesMs }) => {
       const isAsked = evidence.saidGoodbye(by, bot) && evidence.of(by, bot).heardMs <= sinceMs;
-      return isAsked && owner === by && firesMs !== null && intents.of(by, market).intent === 'guard';
+      const { intent, movedSinceMs } = intents.of(by, market);
+      // Another daemon renews what was moved: nothing of it may be deleted here.
+      const isOwn = owner === by && intent === 'guard' && movedSinceMs === null;
+      return isAsked && isOwn && firesMs !== null;
     });
     const others = plan.faults.filter(({ kind }) => kind !== 'terminate' && kind !== 'restart');
     const isRekeyed = others.some(({ kind, atMs }) => kind === 'new-key' && atMs <= nowMs());
